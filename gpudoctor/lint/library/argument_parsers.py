@@ -279,7 +279,6 @@ def _given(call: Call, flags: tuple[str, ...]) -> Values | None:
         return singleton(TRUE if action == "store_true" else FALSE)
     kind = call.one(-1, "type", Library)
     as_text = "type" not in call.keywords or (kind is not None and kind.name == "builtins.str")
-    as_text = "type" not in call.keywords or (kind is not None and kind.name == "builtins.str")
     plain = not call.open_ended and {"action", "nargs", "const"}.isdisjoint(call.keywords)
     if isinstance(said, str) and plain:
         number = None if as_text else _number_in(said, kind.name if kind is not None else "")

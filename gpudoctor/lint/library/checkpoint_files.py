@@ -16,6 +16,7 @@ from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.sharding import hands_out_shards, is_cut_up, is_emptied, note_loaded
 from gpudoctor.lint.library.torch_nn import device_of, put_on
@@ -55,6 +56,17 @@ def _save_pretrained(call: Call[Module]) -> Values:
         states=(("", call.receiver),) if emptied else (), shards=emptied,
     )  # fmt: skip
     return singleton(NONE)
+
+
+@MODELS.method(Unknown, "save_pretrained")
+def _save_part(call: Call[Unknown]) -> Values:
+    """What belongs to a model: its tokenizer, its settings, or the pipeline that holds it."""
+    made_by = call.receiver.term.function if isinstance(call.receiver.term, CallResult) else None
+    known = isinstance(made_by, str) and made_by.startswith(LIBRARIES_OF_MODELS)
+    if known and not call.keywords.keys() & {"is_main_process", "save_function"}:
+        path, spelled = _target(call, 0, "save_directory")
+        call.emit(Save, call="save_pretrained", path=path, spelled=spelled, checkpoint=False, whole=True)
+    return NOT_ANSWERED
 
 
 def _target(call: Call, index: int, name: str, opened: bool = False) -> tuple[Values | None, str]:

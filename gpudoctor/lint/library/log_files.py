@@ -1,4 +1,4 @@
-"""Loggers of the standard library: what they report, and which lines of which ranks get into which files."""
+"""Loggers of the standard library and of loguru: what they report, and which lines of which ranks get into files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of, term_of, text_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.checkpoint_files import note_written
 from gpudoctor.lint.library.tensors import note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -25,6 +25,8 @@ HANDLERS = (
 )  # fmt: skip
 LINES = frozenset({"info", "debug", "warning", "warn", "error", "critical", "log", "exception"})
 GET = "logging.getLogger"
+LOGURU = "loguru.logger"
+"""Its one logger, which hands nothing on to those of the standard library."""
 
 
 @MODELS.callable(*HANDLERS)
@@ -60,6 +62,18 @@ def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Valu
     return file
 
 
+@MODELS.callable(f"{LOGURU}.add")
+def _loguru_file(call: Call) -> Values:
+    # `level="INFO" if rank == 0 else "ERROR"`; what a filter asks is not followed.
+    chosen = "filter" in call.keywords or any(map(_by_rank, call.keywords.values()))
+    sink = call.arg(0, "sink")
+    if not chosen and sink is not None and sink.all(lambda each: each.is_text):
+        opened = _opened(call, sink, call.spelled(0, "sink"), call.constant(-1, "mode"))
+        others = call.do.entry(PROCESS, ProcessState.log_files, LOGURU)
+        call.do.set_entry(PROCESS, ProcessState.log_files, LOGURU, union([others, opened]) if others else opened)
+    return singleton(call.result("the number of a file"))
+
+
 def _is_file(values: Values) -> bool:
     return values.all(lambda each: isinstance(each.term, OpenFile))
 
@@ -88,7 +102,8 @@ def _by_rank(values: Values) -> bool:
 def note_logged(call: Call) -> None:
     """Log that a line gets into the files of this logger and of those above it."""
     logger = call.receiver
-    name = "" if logger is None else _name_of(logger)
+    by_loguru = call.name.startswith(LOGURU)
+    name = LOGURU if by_loguru else "" if logger is None else _name_of(logger)
     if name is None or (logger is not None and _is_muted(call.do, logger)):
         return
     for file in _files_of(call.do, name):
@@ -121,7 +136,7 @@ def _is_muted(do: LibraryContext, value: Value) -> bool:
 def _files_of(do: LibraryContext, name: str) -> Iterator[Value]:
     """What its lines get to: `train.data` hands them on to `train`, and that to the root."""
     above = [name[:end] for end, each in enumerate(name) if each == "."]
-    for each in dict.fromkeys((name, *reversed(above), "")):
+    for each in (name,) if name == LOGURU else dict.fromkeys((name, *reversed(above), "")):
         held = do.entry(PROCESS, ProcessState.log_files, each)
         for found in held.bindings if held is not None else ():
             if not found.condition.divergence & Divergence.RANK:

@@ -88,8 +88,8 @@ class SaveOnEveryRank(Rule):
             opened = _opened(program, save)
             if save.by_logger and opened is not None:
                 yield self._logged(save, opened)
-            # The handler that has emptied it was named.
-            elif not (save.by_logger and save.path in files):
+            # The handler that has emptied it was named, or the model to which this belongs.
+            elif not (save.path in files and (save.by_logger or save.call == "save_pretrained")):
                 files.append(save.path)
                 yield self._written(program, save, opened, spawn)
 

@@ -21,7 +21,8 @@ No automatic fix. Share the decision before acting on it: `all_reduce` the flag 
 The value was reduced or broadcast; it is a counter or a setting that is the same on all ranks; each rank computed it
 from the same, unsharded data with the same weights; nothing in the loop is collective; the program ends with an error,
 for then the launcher ends the other ranks too; the ranks on the other side of the test leave the loop as well, or take
-such a step, too; the loop stands in DDP's `join()`.
+such a step, too; the loop stands in DDP's `join()`; the program ends before the group is made, on ranks that the group
+does not count.
 
 ## Sources
 
@@ -42,7 +43,7 @@ from gpudoctor.lint.domain.value import Term, Truth, Value
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
-from gpudoctor.lint.events.process import Caught
+from gpudoctor.lint.events.process import Caught, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -207,7 +208,15 @@ def _on_the_rank(program: Program) -> list[LeaveLoop]:
     """A rank that leaves while those on the other side of the test do not."""
     # A test on local data is reported as such; the rank in it would be told twice.
     leaving = (event for event in program.events(LeaveLoop) if event.how in _QUIET_WAYS and not event.local_guards)
-    return without_partner((event for event in leaving if _asked_here(event, event.rank_guards)), _kind)
+    asked = (event for event in leaving if _asked_here(event, event.rank_guards) and not _never_joins(program, event))
+    return without_partner(asked, _kind)
+
+
+def _never_joins(program: Program, event: LeaveLoop) -> bool:
+    """The program ends on ranks that have not joined the group, and tells the group how many the others are."""
+    groups = list(program.events(InitGroup))
+    before = all(each.order > event.order for each in groups)
+    return event.how == "exit" and before and any(each.world_size is not None for each in groups)
 
 
 def _by_those_who_stay(event: LeaveLoop, step: Event) -> bool:

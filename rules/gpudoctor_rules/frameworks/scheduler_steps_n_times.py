@@ -1,4 +1,4 @@
-"""A learning rate schedule is prepared by Accelerate, which steps it once for each process, and was not made for that.
+"""A learning rate schedule counts the batches of all processes and steps for those of one, or the other way round.
 
 ## What goes wrong
 
@@ -6,19 +6,21 @@ The `step()` of a prepared schedule steps it once for each process, because the 
 for each GPU) are meant to count. A prepared loader has its batches divided by that number already. A schedule whose
 length is computed from `len(loader)` after `prepare`, or is the number of steps at which the training ends, is
 therefore over after an N-th of the training on N GPUs, and the learning rate stays at its end from there on. One that
-steps once an epoch decays N times as fast. No error is raised, and on one GPU nothing is wrong.
+steps once an epoch decays N times as fast. A schedule that is not prepared steps once a call: one whose length was
+computed from `len(loader)` before `prepare` has passed an N-th of its way when the training ends, and the learning rate
+never decays. No error is raised, and on one GPU nothing is wrong.
 
 ## Fix
 
-Compute the length before `prepare`, or multiply it by `accelerator.num_processes`. A schedule that counts epochs stays
-out of `prepare`.
+Compute the length before `prepare`, or multiply it by `accelerator.num_processes`, and prepare the schedule with the
+optimizer. A schedule that counts epochs stays out of `prepare`.
 
 ## Silent when
 
-The length was computed from the loader as it was before `prepare`, or has the number of processes in it; the
-`Accelerator` is made with `split_batches=True` or `step_scheduler_with_optimizer=False`, or with settings that could
-not be followed; the schedule is not prepared. In a
-run: the learning rate did not come to 0 so early, and lint had no suspicion.
+The length of a prepared schedule was computed from the loader as it was before `prepare`, or that of one that is not
+from the loader as it is afterwards; the length has the number of processes in it; the `Accelerator` is made with
+`split_batches=True` or `step_scheduler_with_optimizer=False`, or with settings that could not be followed. In a run:
+the schedule is not prepared, or the learning rate did not come to 0 so early and lint had no suspicion.
 
 ## Sources
 
@@ -43,7 +45,13 @@ from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
+from gpudoctor_rules.frameworks._charge import (
+    ACCELERATE,
+    handed_over,
+    is_prepared,
+    prepares_unseen,
+    taken_in_charge,
+)
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Literal, Program, Recording, UseManaged, Value
@@ -58,7 +66,7 @@ ROOM = 1.2
 
 
 class SchedulerStepsNTimes(Rule):
-    """A schedule is prepared by Accelerate, which steps it once for each process, and was not made for that."""
+    """A schedule counts the batches of all processes and steps for those of one, or the other way round."""
 
     code = "GPU907"
     name = "scheduler-steps-n-times"
@@ -79,7 +87,7 @@ class SchedulerStepsNTimes(Rule):
             if charge is None or not steps or _counts_otherwise(charge):
                 continue
             told.add(scheduler)
-            loader = _measured_by(scheduler)
+            loader = next((each for each in _measured_by(scheduler) if each.managed == ACCELERATE), None)
             each_batch = all(batch_loop(step) is not None for step in steps)
             if loader is not None and each_batch:
                 yield self._too_short(event, scheduler, loader)
@@ -87,6 +95,24 @@ class SchedulerStepsNTimes(Rule):
                 yield self._counted_once(event, scheduler, number)
             elif all(_each_epoch(program, step) for step in steps):
                 yield self._ahead(event, scheduler, steps[0])
+
+        yield from self._unprepared(program)
+
+    def _unprepared(self, program: Program) -> Iterator[Finding]:
+        """Schedules that step once a batch of the prepared loader, and are as long as the loader was before."""
+        told: set[Value] = set()
+        for step in program.events(SchedulerStep):
+            scheduler = step.scheduler
+            if not isinstance(scheduler, Scheduler) or scheduler in told or is_prepared(program, scheduler):
+                continue
+            measured = _measured_by(scheduler)
+            dealt = [each for each in handed_over(program) if each.given in measured and each.made != each.given]
+            charge = taken_in_charge(program, dealt[0].managed) if dealt else None
+            prepared = charge is not None and charge.framework == ACCELERATE and not _counts_otherwise(charge)
+            loop = batch_loop(step)
+            if prepared and loop is not None and loop.over == dealt[0].made and not prepares_unseen(program):
+                told.add(scheduler)
+                yield self._too_long(dealt[0], scheduler)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks[:1]:
@@ -121,6 +147,17 @@ class SchedulerStepsNTimes(Rule):
             because=[(f"{batches} is prepared", loader.place), ("the schedule is prepared", event.location)],
         )
 
+    def _too_long(self, event: Prepare, scheduler: Scheduler) -> Finding:
+        schedule, batches = name_of(scheduler, "the schedule"), name_of(event.given, "the loader")
+        return self.found(
+            scheduler.place,
+            f"{schedule} is as long as {batches} before it was prepared, and steps once for each batch that this rank "
+            "gets: on N GPUs only the first N-th of it is passed, and the learning rate does not decay.",
+            remedy=f"Pass it to `{in_code(event.managed, 'accelerator')}.prepare` with the others: then each of its "
+            "steps counts for all processes.",
+            because=[(f"{batches} is prepared", event.location)],
+        )
+
     def _counted_once(self, event: Prepare, scheduler: Scheduler, number: Value) -> Finding:
         owner, steps = in_code(event.managed, "accelerator"), name_of(number, "the number of steps")
         return self.found(
@@ -147,15 +184,14 @@ def _counts_otherwise(charge: UseManaged) -> bool:
     return given.open_ended or any(name in given.keywords for name in COUNTS_OTHERWISE)
 
 
-def _measured_by(scheduler: Scheduler) -> Loader | None:
-    """The prepared loader whose length is in what the schedule was made with, and nothing that makes up for it."""
+def _measured_by(scheduler: Scheduler) -> list[Loader]:
+    """The loaders whose length is in what the schedule was made with, and nothing that makes up for the processes."""
     made_of = [part for value in scheduler.given.values() for part in _parts(value)]
     # Who asks for the number of processes has thought of it.
     if any(isinstance(part, Size) for part in made_of):
-        return None
+        return []
     lengths = (part.of for part in made_of if isinstance(part, Length))
-    loaders = (each for each in lengths if isinstance(each, Loader))
-    return next((each for each in loaders if each.managed == ACCELERATE), None)
+    return [each for each in lengths if isinstance(each, Loader)]
 
 
 def _ends_training(program: Program, scheduler: Scheduler) -> Value | None:

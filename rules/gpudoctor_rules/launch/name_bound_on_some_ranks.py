@@ -20,8 +20,9 @@ ranks should do there is for the author to say.
 ## Silent when
 
 A test stands around the place that reads it, or around a call that leads there, which may ask for the rank in other
-words; of objects and of what is None, only tests of options of the command line and of counters are known not to. The
-name is also bound in a loop, a `with` or a `try`; a handler takes the error.
+words, and not around what binds it; of objects and of what is None, only tests of options of the command line and of
+counters are known not to. Several statements bind the name, one of them in a loop, a `with` or a `try`; a handler takes
+the error.
 
 ## Sources
 
@@ -47,6 +48,8 @@ REMEDY = "Assign it on all ranks, if only None, or use it under the same test."
 IN_HOOK = "Assign it in a hook that all ranks run, such as `setup()`."
 
 ELSEWHERE = "Use it under the same test."
+
+_APART = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
 
 
 class NameBoundOnSomeRanks(Rule):
@@ -76,7 +79,7 @@ class NameBoundOnSomeRanks(Rule):
                 continue
             # What led here may keep the other ranks away, in words that were not understood.
             of_object = event.error == "AttributeError"
-            if event.condition.divergence and not of_object:
+            if event.condition.divergence & _APART and not of_object:
                 continue
             if of_object and any(_may_ask_for_the_rank(program, each) for each in event.condition.literals):
                 continue
