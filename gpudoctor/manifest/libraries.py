@@ -215,6 +215,7 @@ def _engines() -> Iterator[LibraryEntry]:
                 "trainer",
                 "trainer_callback",
                 "trainer_seq2seq",
+                "trainer_utils",
                 "training_args",
                 "training_args_seq2seq",
             )
@@ -360,8 +361,11 @@ def _models() -> Iterator[LibraryEntry]:
         modules=ALL,
         models=ALL,
         begins_evaluating=ALL,
-        # The same schedules.
-        aliases={"diffusers.optimization.": "transformers."},
+        # The same schedules, and the same seed for all ranks.
+        aliases={
+            "diffusers.optimization.": "transformers.",
+            "diffusers.training_utils.set_seed": "transformers.set_seed",
+        },
     )
     yield LibraryEntry("peft", shadowed=True, begins_evaluating=ALL)
     yield LibraryEntry("pytorch_transformers pytorch_pretrained_bert", models=ALL)

@@ -19,6 +19,7 @@ from gpudoctor.manifest.effects import (
     possibly,
     saves,
     schedules,
+    seeds,
     shows,
     surely,
     written,
@@ -46,6 +47,8 @@ def get_reduce_on_plateau_schedule(optimizer, **more): ...
 def get_scheduler(name, optimizer, num_warmup_steps=None, num_training_steps=None, **more): ...
 @schedules()
 def get_wsd_schedule(optimizer, num_warmup_steps, num_decay_steps, **more): ...
+@seeds(of="torch cuda numpy python", by="seed")
+def set_seed(seed, deterministic=False): ...
 
 class AutoModelForCausalLM:
     @classmethod

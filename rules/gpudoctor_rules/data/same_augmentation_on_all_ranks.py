@@ -14,8 +14,9 @@ model and the data, and mostly it is little. Where ranks draw whole batches at r
 
 ## Fix
 
-`torch.manual_seed(seed + rank)`: DDP gives the weights of rank 0 to all others. What must be the same on all ranks,
-such as a random split, then needs a generator of its own (GPU308). No automatic fix for that reason.
+`torch.manual_seed(seed + rank)`, or `set_seed(seed, device_specific=True)` of Accelerate: DDP gives the weights of rank
+0 to all others. What must be the same on all ranks, such as a random split, then needs a generator of its own (GPU308).
+No automatic fix for that reason.
 
 ## Silent when
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import GeneratorStates, Pass, Process
 
 REMEDY = "Give each rank its own: `torch.manual_seed(seed + rank)`."
+BY_ACCELERATE = "Give each rank its own: `accelerate.utils.set_seed(seed, device_specific=True)`."
 ENOUGH = 4
 """Steps in which the generators are in equal states, from which on that is no chance."""
 _GENERATORS = {
@@ -70,7 +72,8 @@ class SameAugmentationOnAllRanks(Rule):
     needs = (Augments, DrawsNoise)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        seed = _common_seed(program) if program.presence(knows=program.leaving("seeds")) else None
+        together = program.launched_in_several and not program.managed_by - program.leaving("seeds")
+        seed = _common_seed(program) if together else None
         if seed is None:
             return
         noise = _noise(program) if not program.cut_short and program.whole else None
@@ -80,7 +83,7 @@ class SameAugmentationOnAllRanks(Rule):
                 seed.location,
                 "All ranks set this same seed: the noise for the n-th sample of each rank is that for the n-th sample "
                 "of every other.",
-                remedy=REMEDY,
+                remedy=BY_ACCELERATE if "accelerate" in program.frameworks else REMEDY,
                 because=[
                     ("this is drawn for each batch", draw.location),
                     ("the ranks train with it", backward.location),

@@ -19,8 +19,9 @@ optimizer. A schedule that counts epochs stays out of `prepare`.
 
 The length of a prepared schedule was computed from the loader as it was before `prepare`, or that of one that is not
 from the loader as it is afterwards; the length has the number of processes in it; the `Accelerator` is made with
-`split_batches=True` or `step_scheduler_with_optimizer=False`, or with settings that could not be followed. In a run:
-the schedule is not prepared, or the learning rate did not come to 0 so early and lint had no suspicion.
+`split_batches=True` or `step_scheduler_with_optimizer=False`, or with settings that could not be followed; the schedule
+is constant unless the user asks for another. In a run: it is not prepared, or the learning rate did not come to 0 so
+early and lint had no suspicion.
 
 ## Sources
 
@@ -38,7 +39,7 @@ from gpudoctor.lint.domain.optim import Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import Length
-from gpudoctor.lint.domain.value import Truth, Unknown, in_code, name_of
+from gpudoctor.lint.domain.value import Truth, Unknown, in_code, name_of, text_of
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
 
 COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_optimizer", "deepspeed_plugin")
 
+
+CONSTANT = ("constant", "constant_with_warmup")
+"""Schedules of Transformers and Diffusers that do not end."""
 
 ENOUGH = 2
 """Calls of a schedule."""
@@ -84,7 +88,7 @@ class SchedulerStepsNTimes(Rule):
                 continue
             charge = taken_in_charge(program, event.managed)
             steps = [each for each in program.events(SchedulerStep) if each.scheduler == scheduler]
-            if charge is None or not steps or _counts_otherwise(charge):
+            if charge is None or not steps or _counts_otherwise(charge) or _stays_constant(program, scheduler):
                 continue
             told.add(scheduler)
             loader = next((each for each in _measured_by(scheduler) if each.managed == ACCELERATE), None)
@@ -104,6 +108,8 @@ class SchedulerStepsNTimes(Rule):
         for step in program.events(SchedulerStep):
             scheduler = step.scheduler
             if not isinstance(scheduler, Scheduler) or scheduler in told or is_prepared(program, scheduler):
+                continue
+            if _stays_constant(program, scheduler):
                 continue
             measured = _measured_by(scheduler)
             dealt = [each for each in handed_over(program) if each.given in measured and each.made != each.given]
@@ -182,6 +188,11 @@ def _counts_otherwise(charge: UseManaged) -> bool:
     """It may step a schedule once, or be in no hurry to divide batches."""
     given = charge.given
     return given.open_ended or any(name in given.keywords for name in COUNTS_OTHERWISE)
+
+
+def _stays_constant(program: Program, scheduler: Scheduler) -> bool:
+    """It is asked for by name, and one without an end is what the user gets who asks for none."""
+    return any(text_of(program.left_out(value)) in CONSTANT for value in scheduler.given.values())
 
 
 def _measured_by(scheduler: Scheduler) -> list[Loader]:

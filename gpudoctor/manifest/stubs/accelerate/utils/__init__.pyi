@@ -1,6 +1,12 @@
 """What scripts call without an `Accelerator`."""
 
-from gpudoctor.manifest.effects import collective, followed, gives_back
+import random
+
+import numpy
+import torch
+from accelerate.state import PartialState
+
+from gpudoctor.manifest.effects import collective, followed, gives_back, possibly
 
 @collective(gathers=True)
 def gather(tensor): ...
@@ -18,6 +24,11 @@ def pad_across_processes(tensor, dim=0, pad_index=0, pad_first=False): ...
 def extract_model_from_parallel(model, **more): ...
 @collective(waits=True)
 def wait_for_everyone(): ...
+def set_seed(seed, device_specific=False, deterministic=False):
+    own = seed + PartialState().process_index if possibly(device_specific) else seed
+    random.seed(own)
+    numpy.random.seed(own)
+    torch.manual_seed(own)
 
 @followed()
 class DataLoaderConfiguration:
