@@ -46,18 +46,18 @@ class Store(Generic[V]):
 
     def set(self, key: Hashable, values: ValueSet[V], age: int | None = None) -> None:
         now = self.now
-        old = now.get(key)
-        # What is there already has its name among the others.
-        if old is None and isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
-            self._names.setdefault(key[0], {})[key[1]] = None
+        # Hashing a key takes longer than all else here: the first time that it is written, what it is written to grows.
         if (self._age_of(key) if age is None else age) < self._opened[-1]:
-            # Hashing a key takes longer than all else here: the first time that a layer writes it, the layer grows.
             layer = self._layers[-1]
             size = len(layer)
             layer[key] = values
             if len(layer) > size:
-                self._before[-1].append((key, old))
+                self._before[-1].append((key, now.get(key)))
+        known = len(now)
         now[key] = values
+        # What was there already has its name among the others.
+        if len(now) > known and type(key) is tuple and len(key) == 2 and isinstance(key[1], str):
+            self._names.setdefault(key[0], {})[key[1]] = None
 
     def begin(self, owner: Hashable, held: Iterable[tuple[tuple[Hashable, ...], ValueSet[V]]]) -> None:
         """Write what something holds that was made here: of each cell the rest of its key, and the values."""

@@ -100,19 +100,20 @@ def _used_names(code: Iterable[ast.AST], imported: Mapping[str, str]) -> UsedNam
     given: set[str] = set()
     texts: set[str] = set()
     for node in [each for root in code for each in walk(root)]:
-        if isinstance(node, ast.Name):
+        # By type: `isinstance` takes long to find that a node is something else, which most of them are.
+        if type(node) is ast.Name:
             names.add(node.id)
             names.add(imported.get(node.id) or node.id)
-        elif isinstance(node, ast.Attribute):
+        elif type(node) is ast.Attribute:
             (of_modules if root_name(node) in imported else attributes).add(node.attr)
-        elif isinstance(node, ast.Call):
+        elif type(node) is ast.Call:
             names |= _choosing(node, imported)
             last = name_parts(node.func)[-1]
             called.add(imported.get(last) or last)
-        elif isinstance(node, ast.keyword) and node.arg is not None:
+        elif type(node) is ast.keyword and node.arg is not None:
             given.add(node.arg)
         # `registry["net"]`, `getattr(models, "resnet")`; what has blanks is for people.
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+        elif type(node) is ast.Constant and isinstance(node.value, str) and " " not in node.value:
             texts.add(node.value)
     functions, attributes = names | of_modules, attributes | of_modules
     uses = functions | attributes | {each for each in texts if each.isidentifier()}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.symbols import WrittenSwitch
 from gpudoctor.lint.domain.value import Unknown
-from gpudoctor.lint.source.syntax_walk import nodes_of
+from gpudoctor.lint.source.syntax_walk import nodes_of, statements
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
@@ -28,6 +28,8 @@ def written_switches(source: SourceFile) -> WrittenSwitches:
     if "= False" not in source.text:
         return {}
     off = {target.id: node for node, target in _set_to_false(source.tree)}
+    if not off:
+        return {}
     asked = {name for name, block in _asked(source.tree) if name in off and any(map(_is_telling, block))}
     if not asked:
         return {}
@@ -42,7 +44,7 @@ def written_switches(source: SourceFile) -> WrittenSwitches:
 
 
 def _set_to_false(tree: ast.Module) -> Iterator[tuple[ast.stmt, ast.Name]]:
-    for node in nodes_of(ast.stmt, tree):
+    for node in statements(tree):
         match node:
             case (
                 ast.Assign(targets=[ast.Name() as target], value=ast.Constant(value=False))
@@ -53,11 +55,11 @@ def _set_to_false(tree: ast.Module) -> Iterator[tuple[ast.stmt, ast.Name]]:
 
 def _asked(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
     """The names that tests ask alone, and what is done where they are true."""
-    for node in nodes_of(ast.If, tree):
-        match node.test:
-            case ast.Name(id=name):
+    for node in statements(tree):
+        match node:
+            case ast.If(test=ast.Name(id=name)):
                 yield name, node.body
-            case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
+            case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name))):
                 yield name, node.orelse
 
 
