@@ -17,4 +17,4 @@ def _forget_working_directory() -> None:
 
 if __name__ == "__main__":
     _forget_working_directory()
-    sys.exit(import_module("gpudoctor.cli").main())
+    sys.exit(import_module("gpudoctor.cli").program())

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import gpudoctor.own_modules  # noqa: F401, before all others, which it finds
 from gpudoctor.cli.command import COMMANDS, CommandParser, command_named
 from gpudoctor.cli.error_boundary import at_the_edge
 from gpudoctor.lint.runtime.garbage import SeldomCollecting
 
-__all__ = ["main"]
+__all__ = ["main", "program"]
 
 # Python looks for garbage once more when it ends, and the system frees all at once a moment later.
 atexit.register(gc.freeze)
@@ -22,6 +24,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     return at_the_edge(lambda: _run(given), given)
+
+
+def program() -> int:
+    """`main` as a process of its own, which ends here unless something else may be at work in it: the system frees at
+    once what Python would take apart piece by piece."""
+    code = main()
+    if "threading" in sys.modules:
+        return code
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    atexit._run_exitfuncs()
+    os._exit(code)
 
 
 def _run(arguments: Sequence[str]) -> int:

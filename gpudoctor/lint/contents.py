@@ -156,7 +156,6 @@ def _by_two(entries: TupleOf) -> list[tuple[Values, Values]]:
 
 def known_items(do: LibraryContext, value: Value | None) -> tuple[Values, ...] | None:
     """The items one by one, None where they are not known so."""
-    # By type: most of what is asked is none of these, which takes Python longer to find out by `isinstance`.
     if type(value) is TupleOf:
         return value.items
     if type(value) is ListOf:
@@ -168,6 +167,10 @@ def known_items(do: LibraryContext, value: Value | None) -> tuple[Values, ...] |
             return None
         return tuple([key for key, _ in known])
     return _known_enumerated(do, value) if type(value) is Enumerated else None
+
+
+WITH_ITEMS = frozenset((TupleOf, ListOf, DictOf, Enumerated))
+"""Kinds of what holds other values. Told by type, since most values are of none of them."""
 
 
 def _known_enumerated(do: LibraryContext, value: Enumerated) -> tuple[Values, ...] | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gpudoctor.lint.contents import known_items, names_known, pairs, possible_pairs
+from gpudoctor.lint.contents import WITH_ITEMS, known_items, names_known, pairs, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -482,6 +482,9 @@ def flatten(
     `of_several` says how to take what one place may hold."""
     found: list[Value] = []
     for value in values:
+        if type(value) not in WITH_ITEMS:
+            found.append(value)
+            continue
         inner = possible_pairs(do, value) if isinstance(value, DictOf) else None
         items = [item for _, item in inner] if inner is not None else _items(do, value)
         if (items or inner is not None) and depth:
@@ -498,6 +501,9 @@ def definite_values(do: LibraryContext, given: list[Values], depth: int = 3) -> 
         only = values.single or _one_place(values)
         # What may be something else proves no mistake.
         if only is None:
+            continue
+        if type(only) not in WITH_ITEMS:
+            found.append(only)
             continue
         inner = pairs(do, only)
         items = [item for _, item in inner] if inner is not None else list(known_items(do, only) or ())

@@ -77,7 +77,8 @@ class Store(Generic[V]):
                 layer[key] = values
                 if len(layer) > size:
                     before.append((key, now.get(key)))
-            now[key] = values
+        # The keys are hashed already.
+        now.update(writes)
 
     @property
     def depth(self) -> int:

@@ -82,7 +82,6 @@ class Evaluator(ExecutionState, LibraryContext):
         "packages": "The modules that were imported.",
         "pending": "Modules that were imported and not executed yet.",
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
-        "size_matters": "A test has asked how many processes there are.",
         "sizes": "How many processes and machines there are, where what starts the program says so.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
         "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
@@ -113,7 +112,6 @@ class Evaluator(ExecutionState, LibraryContext):
         self.given: Mapping[str, str | bool] = {}
         self.configured: Mapping[str, str] = {}
         self.sizes: Sizes = {}
-        self.size_matters = False
         self.decorated: dict[ast.AST, Registrar] = {}
         self.at_end: list[LastCall] = []
         self.written_there: dict[tuple[str, Location], ast.FunctionDef] = {}
@@ -133,10 +131,12 @@ class Evaluator(ExecutionState, LibraryContext):
     def counted(self, key: Hashable) -> bool | None:
         """What a test comes to with as many processes as the launch makes; None where it is about something else, or
         the launch does not say how many."""
-        if not asks_for_size(key):
-            return None
-        self.size_matters = True
-        return decided(key, self.sizes) if self.sizes else None
+        return decided(key, self.sizes) if self.sizes and asks_for_size(key) else None
+
+    @property
+    def size_matters(self) -> bool:
+        """A test has asked how many processes there are."""
+        return any(map(asks_for_size, self.asked))
 
     @property
     def modules(self) -> ProjectModules:
