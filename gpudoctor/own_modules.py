@@ -28,7 +28,7 @@ class _OwnModule(ModuleType):
     __getattribute__ = object.__getattribute__
 
 
-class _Loader(SourceFileLoader):
+class _OwnLoader(SourceFileLoader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _OwnModule(spec.name)
 
@@ -45,7 +45,7 @@ class OwnModules:
         file = f"{path[0]}/{own}.py"
         if not isfile(file):
             return None
-        spec = ModuleSpec(name, _Loader(name, file), origin=file)
+        spec = ModuleSpec(name, _OwnLoader(name, file), origin=file)
         spec.has_location = True
         if _TAG is not None:
             # Else Python works it out from the path, a second time.
