@@ -79,7 +79,7 @@ def test_one_collective_more_that_gloo_ends_is_confirmed(tmp_path: Path) -> None
     """The others are at their end: no rank waits, but one is cut off, and the launcher fails for it."""
     leaves = "if dist.get_rank() == 0:\n    dist.barrier()\n"
     (tmp_path / "train.py").write_text(TRAINING + leaves)
-    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py", cold=True)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
     assert watched.codes == {"GPU501"}
     (suspicion,) = watched.report["suspicions"]
     assert (suspicion["code"], suspicion["state"]) == ("GPU501", "confirmed")
