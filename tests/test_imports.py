@@ -566,6 +566,7 @@ LATE = {
     "gpudoctor.lint.launchfiles.compose",
     "gpudoctor.lint.launchfiles.images",
     "gpudoctor.lint.launchfiles.justfile",
+    "gpudoctor.lint.launchfiles.task_documents",
     "gpudoctor.lint.launchfiles.task_tables",
     "gpudoctor.lint.launchfiles.overlays",
     "gpudoctor.lint.launchfiles.services",

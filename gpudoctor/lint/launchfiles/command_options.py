@@ -106,7 +106,8 @@ PDSH = Syntax(
         "R": "module",
     },
 )
-ON_ALL = frozenset({"pdsh", "clush"})
+PBSDSH = Syntax(words_of("c s u v o"), {"n": "node", "h": "host"})
+ON_ALL = {"pdsh": PDSH, "clush": PDSH, "pbsdsh": PBSDSH}
 DOCKER = Syntax(
     words_of(
         "rm privileged init tty interactive detach read-only publish-all no-healthcheck oom-kill-disable quiet help "

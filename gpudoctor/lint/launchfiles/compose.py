@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.documents import Document, documents
 from gpudoctor.lint.launchfiles.services import command_in, environment_of, started_in, texts_in
-from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word, bound_to, show_gpus
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable, show_gpus
 from gpudoctor.lint.launchfiles.start import BuiltService, Container
+from gpudoctor.lint.launchfiles.variable_files import text_named, variables_named
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.placed_text import PlacedText
     from gpudoctor.lint.launchfiles.shell import Scripts
 
 _MAX_DEPTH = 4
@@ -75,12 +74,8 @@ class Service:
         return BuiltService(dockerfile, self.container, self.variables, command)
 
 
-def _text_named(name: str | None, others: Scripts | None, at: Location) -> PlacedText | None:
-    return others(Word((name,), at), "") if others is not None and name is not None else None
-
-
 def _document_named(name: str | None, others: Scripts | None, at: Location) -> Document | None:
-    text = _text_named(name, others, at)
+    text = text_named(name, others, at)
     read = documents(text.text, text.path) if text is not None else []
     return read[0] if read else None
 
@@ -89,19 +84,6 @@ def _named_in(value: Document | None) -> Iterator[Document]:
     """The names of files: one, or a list of names and of mappings that have a `path`."""
     listed = [value, *value.members()] if value is not None else []
     return (found for each in listed if (found := each["path"] or each).text)
-
-
-_SETS = re.compile(r"\s*(?:export\s+)?(\w+)=[\"']?(.*?)[\"']?\s*")
-
-
-def _variables_of(text: PlacedText) -> Iterator[tuple[str, ShellVariable]]:
-    """What a file of variables says, a line for each."""
-    start = 0
-    for line in text.text.splitlines(keepends=True):
-        found = _SETS.fullmatch(line)
-        if found is not None:
-            yield found[1], bound_to(found[2], text.location(start + found.start(1), start + found.end(2)))
-        start += len(line)
 
 
 def included_in(root: Document) -> list[str]:
@@ -121,12 +103,7 @@ def services_in(root: Document, others: Scripts | None = None) -> Iterator[Servi
         extended, whole = _extended(said, root, others, 0)
         # Without an image it is meant to be laid over another one.
         whole = whole and (extended["image"] is not None or extended["build"] is not None)
-        outside = {
-            key: bound
-            for each in _named_in(extended["env_file"])
-            if (text := _text_named(each.text, others, each.at)) is not None
-            for key, bound in _variables_of(text)
-        }
+        outside = variables_named(_named_in(extended["env_file"]), others)
         yield Service(name, extended, at, whole, outside)
 
 

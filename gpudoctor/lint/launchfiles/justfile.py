@@ -10,6 +10,7 @@ from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, Word
+from gpudoctor.lint.launchfiles.variable_files import text_named, variables_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.shell import Scripts
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _ASSIGNS = re.compile(r"^(export\s+)?([\w-]+)\s*:=\s*(.+?)\s*$")
 _IMPORT = re.compile(r"^import\??\s+[\"'](.+?)[\"']")
+_DOTENV = re.compile(r"^set\s+dotenv-load(?:\s*:=\s*true)?\s*$")
 _MAX_DEPTH = 3
 """Files that import others are followed so deep."""
 _RECIPE = re.compile(r"^@?([\w-]+)((?:\s+[^:]*?)?)\s*:(?!=)")
@@ -45,6 +47,9 @@ def read_justfile(
                 variables[found[2]] = _value(found[2], found[3])
                 if found[1]:
                     exported[found[2]] = ShellVariable((Word((variables[found[2]],), at),), at, True)
+            elif _DOTENV.match(line):
+                beside = text_named(".env", others, at)
+                exported |= dict(variables_of(beside)) if beside is not None else {}
             elif line.startswith("#") and path == shown:
                 comments.append(ScriptComment(line, at, number, number + 1, True))
     for path, lines in files:
@@ -61,7 +66,7 @@ def _with_imported(shown: str, text: str, others: Scripts | None, depth: int) ->
     for number, line in enumerate(lines if others is not None and depth < _MAX_DEPTH else (), start=1):
         found = _IMPORT.match(line)
         at = PlacedText(shown, [Piece(line, number, 1)]).location(0, len(line))
-        imported = others(Word((found[1],), at), "") if found is not None and others is not None else None
+        imported = text_named(found[1] if found is not None else None, others, at)
         if imported is not None:
             yield from _with_imported(imported.path, imported.text, others, depth + 1)
     yield shown, lines

@@ -172,9 +172,10 @@ class _CommandReader:
 
     def _on_all(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         """`pdsh -w node[1-4] "..."` has several machines do the same."""
-        options, words, closed = options_of(wrapped.arguments, known.PDSH)
+        options, words, closed = options_of(wrapped.arguments, known.ON_ALL[_base(wrapped.words[0])])
         starter = Starter("ssh", wrapped.words[0], options, closed)
-        there = wrapped.inner(words, starter, environment={}, per_node=True, looped=True)
+        looped = wrapped.command.looped or not {"node", "host"} & options.keys()
+        there = wrapped.inner(words, starter, environment={}, per_node=True, looped=looped)
         yield from self._words_or_script(there, per_node=True)
 
     def _terminal(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:

@@ -301,6 +301,10 @@ class _ScriptRun:
         """What a node says, as one word."""
         return Word(self._parts(node)[0], self.location(node))
 
+    def has_file(self, name: Word) -> bool:
+        """A file of the project has this name."""
+        return self.scripts is not None and self.scripts(name, self.state.folder) is not None
+
     def _aside(self, nodes: Sequence[Node]) -> None:
         """In a shell of their own: what they assign is gone afterwards."""
         before, folder = dict(self.state.variables), self.state.folder

@@ -23,6 +23,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+_THERE = frozenset({"-f", "-e", "-r", "-s", "-a"})
 _PATTERN = frozenset("*?[")
 
 
@@ -32,6 +33,7 @@ class Evaluates(Protocol):
     def source(self, node: Node) -> str: ...
     def word(self, node: Node) -> Word: ...
     def arithmetic(self, node: Node) -> int | None: ...
+    def has_file(self, name: Word) -> bool: ...
 
 
 def holds(test: Node, at: Evaluates) -> bool | None:
@@ -44,6 +46,8 @@ def holds(test: Node, at: Evaluates) -> bool | None:
         if sign == "!":
             inside = holds(value, at)
             return None if inside is None else not inside
+        if sign in _THERE and at.has_file(at.word(value)):
+            return True
         text = at.word(value).text
         return None if text is None or sign not in ("-n", "-z") else bool(text) is (sign == "-n")
     if test.type not in ("binary_expression", "list") or len(test.children) != 3:

@@ -11,8 +11,9 @@ from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.services import environment_of
 from gpudoctor.lint.launchfiles.shell import read_script
-from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word, bound_to, show_gpus
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable, bound_to, show_gpus
 from gpudoctor.lint.launchfiles.start import Container
+from gpudoctor.lint.launchfiles.variable_files import text_named, variables_named
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _INTERPOLATION = re.compile(r"\$\{([\w.-]+)\}")
 
 
 @dataclass(frozen=True)
-class _Job:
+class _TaskScript:
     """A script that a runner gives the shell, with what it fills in before."""
 
     lines: tuple[Document, ...]
@@ -57,9 +58,9 @@ class _Job:
 def of_runner(root: Document, others: Scripts | None) -> Iterator[ProgramStart]:
     """What the commands of such a file start; nothing where it is none."""
     keys = {key for key, _ in root.items()}
-    jobs: Iterable[_Job] = ()
+    jobs: Iterable[_TaskScript] = ()
     if {"version", "tasks"} <= keys:
-        jobs = _of_taskfile(root)
+        jobs = _of_taskfile(root, others)
     elif {"jobs", "on"} <= keys:
         jobs = _of_workflow(root)
     elif "stages" in keys:
@@ -87,8 +88,9 @@ def _environment(*values: Document | None) -> dict[str, ShellVariable]:
     return {name: bound for each in values for name, bound in environment_of(each).items()}
 
 
-def _of_taskfile(root: Document) -> Iterator[_Job]:
+def _of_taskfile(root: Document, others: Scripts | None) -> Iterator[_TaskScript]:
     for _, task in _mapping(root["tasks"]):
+        outside = variables_named((each for at in (root, task) for each in _texts(at["dotenv"])), others)
         known = {name: each.text for name, each in _mapping(root["vars"], task["vars"]) if each.text is not None}
 
         def value(found: re.Match[str], known: dict[str, str] = known, depth: int = 0) -> str:
@@ -98,18 +100,18 @@ def _of_taskfile(root: Document) -> Iterator[_Job]:
                 return _TEMPLATE.sub(lambda inner: value(inner, known, depth + 1), said)
             return f"${{{name}:-{default}}}" if default is not None else f"${{{name}}}"
 
-        environment = _environment(root["env"], task["env"])
+        environment = {**outside, **_environment(root["env"], task["env"])}
         # Each command has a shell of its own.
         for key in ("cmds", "cmd"):
             for each in (*_texts(task[key]), *_texts(task if key == "cmd" else None)):
-                yield _Job((each,), _TEMPLATE, value, environment, task["dir"])
+                yield _TaskScript((each,), _TEMPLATE, value, environment, task["dir"])
 
 
 _MAX_DEPTH = 4
 """Variables of a Taskfile that name others are followed so deep."""
 
 
-def _of_workflow(root: Document) -> Iterator[_Job]:
+def _of_workflow(root: Document) -> Iterator[_TaskScript]:
     def value(found: re.Match[str]) -> str:
         return f"${{{re.sub(r'[^A-Za-z0-9]+', '_', found[1].removeprefix('env.')).strip('_')}}}"
 
@@ -121,11 +123,11 @@ def _of_workflow(root: Document) -> Iterator[_Job]:
             run = tuple(_texts(step["run"]))
             environment = _environment(root["env"], job["env"], step["env"])
             if run:
-                yield _Job(run, _EXPRESSION, value, environment, step["working-directory"])
+                yield _TaskScript(run, _EXPRESSION, value, environment, step["working-directory"])
 
 
-def _of_stages(root: Document, others: Scripts | None) -> Iterator[_Job]:
-    beside = others(Word((_PARAMETERS,), root.at), "") if others is not None else None
+def _of_stages(root: Document, others: Scripts | None) -> Iterator[_TaskScript]:
+    beside = text_named(_PARAMETERS, others, root.at)
     read = documents(beside.text, beside.path) if beside is not None else []
     known = {name: each.text or "" for document in read for name, each in document.scalars()}
 
@@ -135,10 +137,10 @@ def _of_stages(root: Document, others: Scripts | None) -> Iterator[_Job]:
     for _, stage in _mapping(root["stages"]):
         each = stage["do"] or stage
         for line in _texts(each["cmd"]):
-            yield _Job((line,), _INTERPOLATION, value, folder=each["wdir"])
+            yield _TaskScript((line,), _INTERPOLATION, value, folder=each["wdir"])
 
 
-def _of_sky(root: Document) -> Iterator[_Job]:
+def _of_sky(root: Document) -> Iterator[_TaskScript]:
     """Each node of the task runs the script."""
     environment, nodes = _environment(root["envs"]), root["num_nodes"]
     count = int(nodes.text) if nodes is not None and nodes.text and nodes.text.isdecimal() else 1
@@ -150,7 +152,7 @@ def _of_sky(root: Document) -> Iterator[_Job]:
         show_gpus(environment, gpus, asked.at)
         environment["SKYPILOT_NUM_GPUS_PER_NODE"] = bound_to(str(gpus), asked.at)
     container = Container("the task", root.at, "host", copies=count, copies_at=at) if count > 1 else None
-    yield _Job(tuple(_texts(root["run"])), _NOTHING, str, environment, container=container)
+    yield _TaskScript(tuple(_texts(root["run"])), _NOTHING, str, environment, container=container)
 
 
 _NOTHING = re.compile(r"(?!)")

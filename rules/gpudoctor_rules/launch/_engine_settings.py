@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpudoctor.api.pack import EngineUser, SettingsFile
+    from gpudoctor.api.pack import EngineUser, ProgramStart, SettingsFile
 
 OF_TRAINER = {
     "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
@@ -65,6 +65,16 @@ def told_on_line(given: Mapping[str, object]) -> Mapping[str, object]:
         if plain is not None:
             found[name] = plain
     return found
+
+
+def whole_batch(launch: ProgramStart) -> int | None:
+    """The batch of all processes together, by what the command line tells the Trainer; None where that is not known."""
+    told, count = told_on_line(launch.given), launch.world_size
+    each, steps = told.get("per_device_train_batch_size"), told.get("gradient_accumulation_steps", 1.0)
+    left_out = any(word.open for word in launch.arguments) or "auto_find_batch_size" in told
+    if left_out or count is None or not isinstance(each, float) or not isinstance(steps, float):
+        return None
+    return int(each * steps) * count
 
 
 def _plain(text: str) -> object:

@@ -42,7 +42,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
-from gpudoctor_rules.launch._engine_settings import OF_ENGINE_ALONE, disagreeing, told_by, told_on_line
+from gpudoctor_rules.launch._engine_settings import OF_ENGINE_ALONE, disagreeing, told_by, told_on_line, whole_batch
 from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
@@ -210,6 +210,20 @@ class LaunchConfigMismatch(Rule):
                 because=[("the processes are started", launch.word.at if launch is not None else None)],
             )
 
+    def _of_whole_batch(self, settings: SettingsFile, launch: ProgramStart) -> Iterator[Finding]:
+        """The Trainer of Transformers multiplies what it is told, and compares."""
+        whole, product = settings.number("train_batch_size"), whole_batch(launch)
+        if whole is not None and product is not None and whole != product:
+            yield self.found(
+                settings.values["train_batch_size"].at,
+                f"`train_batch_size` is {whole}, and the Trainer computes {product} from what it is told, for "
+                f"{launch.world_size} processes: each rank ends with `ValueError: Please correct the following "
+                "DeepSpeed config values that mismatch TrainingArguments values`.",
+                remedy='Write `"auto"` here: the Trainer fills in what it is told.',
+                because=[("the Trainer is told so here", launch.word.at)],
+                severity=Severity.ERROR,
+            )
+
     def _of_visible(self, launch: ProgramStart) -> Iterator[Finding]:
         bound, option = launch.environment.get("CUDA_VISIBLE_DEVICES"), launch.option("num-gpus", "include")
         visible = launch.visible
@@ -290,6 +304,7 @@ class LaunchConfigMismatch(Rule):
             yield from self._of_batch(found, count, launch)
         if facts is not None and "transformers" in facts.frameworks:
             yield from self._disagree(found, told_on_line(launch.given), launch.word.at)
+            yield from self._of_whole_batch(found, launch)
         users = facts.engine_users if facts is not None else ()
         for user in users:
             if user.framework == "accelerate" and not user.path:

@@ -108,6 +108,30 @@ def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None
         ),
         (
             {
+                "gpus.env": "CUDA_VISIBLE_DEVICES=0\n",
+                "Taskfile.yml": "version: '3'\ndotenv: [gpus.env]\ntasks:\n  t: torchrun --nproc-per-node=2 train.py\n",
+            },
+            "Taskfile.yml",
+            ["Taskfile.yml:4 GPU423"],
+        ),
+        (
+            {
+                ".env": "CUDA_VISIBLE_DEVICES=0\n",
+                "justfile": "set dotenv-load\nt:\n    torchrun --nproc-per-node=2 train.py\n",
+            },
+            "justfile",
+            ["justfile:3 GPU423"],
+        ),
+        (
+            {
+                "gpus.env": "export CUDA_VISIBLE_DEVICES=0\n",
+                "run.sh": "[ -f gpus.env ] && . ./gpus.env\ntorchrun --nproc-per-node=2 train.py\n",
+            },
+            "run.sh",
+            ["run.sh:2 GPU423"],
+        ),
+        (
+            {
                 "hosts": "a slots=2\nb slots=2\n",
                 "run.sh": "mpirun -np 4 --hostfile hosts torchrun --nproc-per-node=2 train.py\n",
             },
@@ -115,7 +139,7 @@ def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None
             ["run.sh:1 GPU426"],
         ),
     ],
-    ids=["image", "compose", "just", "dvc", "hosts"],
+    ids=["image", "compose", "just", "dvc", "task", "dotenv", "sourced", "hosts"],
 )
 def test_what_other_files_say_counts(
     capsys: pytest.CaptureFixture[str], files: dict[str, str], named: str, expected: list[str]
