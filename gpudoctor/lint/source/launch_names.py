@@ -17,7 +17,7 @@ _WORDS = (
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
 _OF_SERVICES = (b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm")
 _DESCRIBING = (b"services:", b"containers:", b"TrainJob", b"RayJob")
-_RUNNING = (b"cmds:", b"cmd:", b"run:")
+_RUNNING = (b"tasks:", b"cmd:", b"run:")
 _PROGRAMS = (b".py", b" -m ", b".sh", b"torchrun", b"accelerate launch", b"deepspeed")
 """What a runner's file names: not the `setup-python` that every workflow has."""
 _OF_TASKS = (b"tasks]", b"tasks.", b"scripts]", b"scripts.")
