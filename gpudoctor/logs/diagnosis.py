@@ -61,7 +61,7 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
 
 
 def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
-    told = _without_echoes(_with_reasons(list(failures_of(known))))
+    told = _without_echoes(_with_reasons(failures_of(known)))
     failures = _by_process(told, known)
     missing = missing_from(known)
     if all(each.exit for each in failures) and (apart := standing_apart(known)) is not None:

@@ -48,12 +48,21 @@ _KILLED = {
 }
 
 
+_NOT_TOLD = "ended; the log does not tell how"
 _OF_WINDOWS = {0xC0000005: "an access violation", 0xC0000374: "heap corruption", 0xC000013A: "SIGTERM (Ctrl-C)"}
 """Exit codes that stand for signals there; some launchers tell them as negative numbers."""
 
 
-def failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
-    """What failed, in the order of the facts; what only tells of the failure of others is left out."""
+def failures_of(facts: Sequence[LogFact]) -> list[LoggedFailure]:
+    """What failed, in the order of the facts. What only tells of the failure of others counts where it is all there
+    is."""
+    found = list(_failures_of(facts))
+    of_launchers = [fact for fact in facts if isinstance(fact, LoggedCrash) and _launchers_own(fact)]
+    ended = [LoggedFailure(each.by, each.at, _NOT_TOLD, FailureRole.OWN, exit=True) for each in of_launchers]
+    return found or ended[:1]
+
+
+def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
     stacks = [fact for fact in facts if isinstance(fact, CollectiveStack)]
     launched: set[str] = set()
     for fact in facts:
@@ -155,7 +164,7 @@ def _exit(fact: ProcessExit) -> LoggedFailure:
         meaning = meaning_of(name)
         return _ended(fact, f"killed by {name}", meaning.role if meaning else FailureRole.OWN, meaning)
     if not fact.signal:
-        text = "ended; the log does not tell how" if fact.code is None else f"exit code {fact.code}"
+        text = _NOT_TOLD if fact.code is None else f"exit code {fact.code}"
         return _ended(fact, text, FailureRole.OWN, None)
     name = _KILLED.get(fact.signal, f"signal {fact.signal}")
     text = f"killed by {name}"

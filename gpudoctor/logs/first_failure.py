@@ -52,7 +52,9 @@ def first_of(own: Sequence[LoggedFailure], failures: Sequence[LoggedFailure], fi
         if any(each.text == CUT and each.by.is_known and not earliest.is_of_process(each) for each in failures):
             return FirstFailure(earliest, "it is the only error in the log that is not cut off", sure=False)
         others = any(each.role in (FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED) for each in failures)
-        because = "the others ended because of it" if others else "it is the only error in the log"
+        many = len({each.process for each in own}) if earliest.by.rank is None else 1
+        only = f"it is the only error in the log{f', of {many} processes' if many > 1 else ''}"
+        because = "the others ended because of it" if others else only
         # A table of the launcher that ends before the root cause names others, too.
         return FirstFailure(earliest, because, not (earliest.cut or (earliest.exit and earliest.time)))
     if by_time:

@@ -49,7 +49,9 @@ _TELLING = re.compile(
             r"failed to listen on any\b|server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)",
             r"Rendezvous\w*Error",
             r"ranks:|waiting for remainder of ranks",
-            r"\*\*\* SIG[A-Z]+ received at time",
+            r"\*\*\* SIG[A-Z]+ received (?:at time|by PID)",
+            r"Child process with PID \d+ terminated with code",
+            r"srun: error: Task launch for",
             r"A worker died or was killed",
             r"THCudaCheck FAIL|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
             r"memory allocation of \d+ bytes failed|CUDA error: ",
@@ -156,6 +158,7 @@ _STRETCHES = tuple(
             "insufficient shared",
             "memory allocation of",
             "application crash on",
+            "Child process with",
             "with exit code",
             "exited with code",
             "CUDA error: ",
@@ -204,6 +207,8 @@ _FAILED = re.compile(
     r"\b[Rr]ank (?P<told>\d+)(?: \(PID \d+\))? (?:crashed|exited|failed|died|ended) with (?:exit )?code:? "
     r"(?P<crashed>-?\d+)|"
     r"Worker \w+ pid (?P<worker>\d+) died, exit code: (?P<died_with>-?\d+)|"
+    # Of Lightning, behind the rank.
+    r"Child process with PID \d+ terminated with code (?P<of_child>-?\d+)|"
     r": line \d+:\s+(?P<pid>\d+) (?P<ran>Killed|Segmentation fault|Bus error|Aborted|Terminated)\b|"
     r"Pod: (?:[\w-]+\.)?(?P<pod>[\w-]+) exited with code (?P<left>[1-9]\d*)|"
     r"tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<exit>\d+)|"
@@ -218,7 +223,7 @@ _ONE_RANK = re.compile(r"\bglobal_ranks=\[(\d+)\]$")
 _MOST_TASKS = 1024
 _FOLLOWING = 400
 """Lines after the begin of a traceback that are looked at."""
-_CODES = ("its_code", "code", "childs", "killed", "ended", "status", "died_with", "crashed")
+_CODES = ("its_code", "code", "childs", "killed", "ended", "status", "died_with", "crashed", "of_child")
 _SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6, "Terminated": 15}
 
 
@@ -388,7 +393,7 @@ _NOTICE = re.compile(
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any\b|"
     r"server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)|"
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
-    r"SIG\w+ received at time|"
+    r"SIG\w+ received (?:at time|by PID)|"
     r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
     r"watchdog thread terminated with exception|"
     r"Memory access fault by GPU|memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
@@ -406,7 +411,7 @@ _NOTICE = re.compile(
     r"version `GLIBC\S* not found|^\S*python[\d.]*: No module named|"
     r"Error response from daemon|nvidia-container-cli: |ErrImagePull|ImagePullBackOff|node was low on resource|"
     r"enough slots available|Permission denied \(publickey|Host key verification failed|"
-    r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch failed)|"
+    r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch|Task launch)|"
     r"CUDA error: (?!out of memory)\w|SignalException: Process \d+ got signal|"
     r"pmixp_coll\w*: .*collective timeout|mlx[45]: \S+: got completion with error|"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"

@@ -16,6 +16,8 @@ _FRAME = re.compile(
 )
 ERROR_ALONE = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit)|Exception):(?: \S|\s*$)")
 """The last line of a traceback that stands alone."""
+_BARE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception)\s*$")
+"""The same where it has no text, behind what names its process."""
 STARTS_PYTHON = (
     r"'?\[?'?[^',]*\b(?:python[\d.]*(?:\.exe)?|accelerate|torchrun|deepspeed|mpirun|horovodrun|srun|(?:ba)?sh)\b"
 )
@@ -159,11 +161,11 @@ class TracebackReader:
     @property
     def busy(self) -> bool:
         """Something of any speaker is open."""
-        return bool(self._open or self._texts or self._earlier)
+        return bool(self._open or self._texts or self._earlier) or self._spawned is not None
 
     def follows(self, by: Speaker) -> bool:
         """Something of this speaker is open, so that its next lines matter."""
-        return by in self._open or by in self._texts or by in self._earlier
+        return by in self._open or by in self._texts or by in self._earlier or self._spawned is not None
 
     def feed(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
         """One line; the exceptions that are complete with it."""
@@ -186,7 +188,7 @@ class TracebackReader:
             return
         elif text.strip() and (earlier := self._earlier.pop(by, None)) is not None:
             yield earlier
-        elif _FRAME.match(text) or ERROR_ALONE.match(text):
+        elif _FRAME.match(text) or ERROR_ALONE.match(text) or (self._spawned is not None and _BARE.match(text)):
             self._headless(by, text, at)
 
     def end(self) -> Iterator[LoggedCrash]:

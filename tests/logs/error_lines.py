@@ -534,5 +534,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("slurmstepd: error: execve(): torchrun: No such file or directory", "did not find"),
     ("A worker died or was killed while executing a task by an unexpected system error.", "Ray"),
     ("*** SIGABRT received at time=1734086759 ***", "Native code"),
+    ("*** SIGTERM received by PID 76 (TID 76) on cpu 6 from PID 74; stack trace: ***", "told to end"),
+    ("srun: error: Task launch for 36.0 failed on node n1: Job credential expired", "could not start"),
     ("[gpu7:3039 :0:3095] Caught signal 7 (Bus error: nonexistent physical address)", "bus error"),
 )  # fmt: skip

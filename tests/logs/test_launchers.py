@@ -57,6 +57,18 @@ def test_a_worker_of_ray_that_is_aborted(tmp_path: Path, capsys: pytest.CaptureF
             "killed by SIGSEGV",
         ),
         ("srun: error: node1: tasks 2-3,7: Exited with exit code 9", Speaker(rank=2, tag="task"), "exit code 9"),
+        (
+            "[rank: 2] Child process with PID 1662142 terminated with code 1. Forcefully terminating all others",
+            Speaker(rank=2),
+            "exit code 1",
+        ),
+        # As people shorten it.
+        ("-- Process 3 terminated with the following error:\n.\n.\nAssertionError", Speaker(rank=3), "AssertionError"),
+        (
+            "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n====\ntrain.py FAILED",
+            Speaker(),
+            "ended; the log does not tell how",
+        ),
         ("/job/go.sh: line 28:  8156 Killed      python3 main.py", Speaker(tag="pid 8156"), "killed by SIGKILL"),
         ("ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.", Speaker(rank=2), "killed by SIGBUS"),
         (

@@ -33,7 +33,7 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
         library="slurm",
     ),
     ErrorText(
-        r"slurmstepd: error: (?:Unable|Failed) to|launch failed: |task \d+ launch failed",
+        r"slurmstepd: error: (?:Unable|Failed) to|launch failed: |task \d+ launch failed|Task launch for \S+ failed",
         _OWN,
         "SLURM could not start the task on this node.",
         "`scontrol show node` says what is wrong with it.",
