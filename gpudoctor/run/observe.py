@@ -58,11 +58,11 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
             (folder / STARTS).touch()
         if order.steps is not None:
             (folder / STEPS).write_text(str(order.steps), encoding="ascii")
-        follower = _Follower(order, folder, tell)
+        follower = Follower(order, folder, tell)
         ended = run_command(
             order.command,
             folder,
-            lambda: faults.tried("looking at the ranks", follower.look, otherwise=False),
+            lambda told: faults.tried("looking at the ranks", functools.partial(follower.look, told), otherwise=False),
             order.virtual_gpus,
             order.skip_kernels,
             _variables(order, folder),
@@ -111,7 +111,7 @@ _ENDING = 5.0
 """Seconds that a rank may take to end: who writes something and is there for longer has gone on."""
 
 
-class _Follower:
+class Follower:
     """Looks at the recording while it grows."""
 
     def __init__(self, order: Order, folder: Path, tell: Callable[[Sequence[Waiting]], None]) -> None:
@@ -123,12 +123,16 @@ class _Follower:
         self.stood: tuple[Waiting, ...] = ()
         """The last hang, as long as no rank is known to have gone on since."""
         self._stirred = 0.0
+        self._held: bool | None = None
+        """Whether they stood when they were told to end: what they do after that is no going on. None until then."""
 
-    def look(self) -> bool:
-        """Whether the job is to be ended."""
+    def look(self, told_to_end: bool) -> bool:
+        """Whether the job is to be ended, which somebody may have told it by now."""
         # One watcher for all ranks of a node; the others only stay beside theirs, and end them when it does.
         if self._order.given is not None and not self._order.given.reports:
             return (self._folder / ENDED).exists()
+        if told_to_end and self._held is None:
+            self._held = bool(self.hang)
         ends = self._ends()
         if ends:
             (self._folder / ENDED).touch()
@@ -143,7 +147,7 @@ class _Follower:
         elif self.hang and not self._watch.standing_still:
             # They have gone on, for who is only slow does not hang, or come to their end.
             self.hang, self._stirred = (), time.monotonic()
-        elif self.stood and not self.hang and time.monotonic() - self._stirred > _ENDING:
+        elif self.stood and not (self.hang or self._held) and time.monotonic() - self._stirred > _ENDING:
             self.stood = () if self._watch.has_moved_since(self._stirred) else self.stood
         # After the report to the user, who may want to see where they stood.
         if self.hang and self._order.kill_on_hang:

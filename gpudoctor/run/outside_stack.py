@@ -60,7 +60,7 @@ def seen_from_outside(pid: int, seconds: float, recording: Path | None = None) -
 def _stack(pid: int) -> tuple[tuple[RawFrame, ...], str]:
     tool = _py_spy()
     if not tool:
-        return (), "its stack takes py-spy: `pip install py-spy`"
+        return (), "stacks are read with py-spy, which is not installed: `pip install py-spy`"
     try:
         ended = subprocess.run(
             [tool, "dump", "--json", "--pid", str(pid)], capture_output=True, text=True, timeout=_PATIENCE, check=False

@@ -25,6 +25,7 @@ from gpudoctor.run.startup_agent import FOLDER, LAUNCHER, NEXT, SKIPPED_KERNELS,
 STARTUP = Path(__file__).parent / "startup"
 _LOOK_EVERY = 0.2
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FROM_TERMINAL = 128
 """`si_code` of a signal that the kernel sent: the whole process group has got it then."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -51,18 +52,19 @@ class Ended:
 def run_command(
     command: Sequence[str],
     folder: Path,
-    look: Callable[[], bool],
+    look: Callable[[bool], bool],
     virtual_gpus: int | None = None,
     skip_kernels: Sequence[str] = (),
     variables: Sequence[Mapping[str, str]] = ({},),
 ) -> Ended:
-    """Run it to its end. `look` is called several times a second, and says whether the job is to be ended.
+    """Run it to its end. `look` is called several times a second with whether the job has been told to end, and says
+    whether we are to end it.
 
     With `virtual_gpus`, the command sees so many of these instead of what GPUs there are, and stand-ins for the
     modules `skip_kernels`. It is started once for each of `variables`, which are added to its environment.
     """
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
-    began, told_to_end = time.monotonic(), None
+    began, told_to_end, asked = time.monotonic(), None, False
     environment = _environment(command, folder, virtual_gpus, skip_kernels)
     started: list[_Child] = []
     codes = _ExitCodes(started)
@@ -74,9 +76,10 @@ def run_command(
             if told is not None:
                 for child in started:
                     _hand_on(told, child)
+                asked = asked or told.si_signo in _ENDS
                 if told.si_signo == signal.SIGTERM and told_to_end is None:
                     told_to_end = time.time()
-            elif look():
+            elif look(asked):
                 _end(started, _is_our_launcher(command))
                 return Ended(None, time.monotonic() - began, told_to_end)
         _end(started, _is_our_launcher(command))

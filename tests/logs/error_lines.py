@@ -258,6 +258,7 @@ LINES: tuple[tuple[str, str], ...] = (
     ("RuntimeError: Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same",
      "different dtypes"),
     ("AssertionError: Torch not compiled with CUDA enabled", "built without CUDA"),
+    ("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", "built without CUDA"),
     ("RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'", "half precision"),
     ("RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16", "different dtypes"),
     ("init.cc:802 NCCL WARN Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU", "same GPU"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
 from gpudoctor.diagnostic import Finding, Location, Severity
@@ -9,9 +12,14 @@ from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.run.hang_verdict import HangKind, verdict_of
 from gpudoctor.run.internal_errors import Faults
-from gpudoctor.run.observe import judged
+from gpudoctor.run.observe import Follower, Order, judged
 from gpudoctor.run.outcome import Watched, hangs_untold, where
 from gpudoctor.run.recording import RecordedCollective, Recording, StackFrame, Waiting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpudoctor.run.hang import Watch
 
 HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 
@@ -128,3 +136,15 @@ def test_the_mistake_that_a_wait_shows(hang: list[Waiting], found: list[str]) ->
     faults = Faults()
     assert [each.code for each in judged(Recording((), status=None, hang=tuple(hang)), cards, faults)] == found
     assert not faults.told
+
+
+@pytest.mark.parametrize("told_to_end", [True, False])
+def test_who_ends_because_somebody_told_it_to_has_not_gone_on(told_to_end: bool, tmp_path: Path) -> None:
+    follower = Follower(Order(("python",)), tmp_path, lambda _: None)
+    follower.hang = follower.stood = (in_collective(0), elsewhere(1))
+    # They write and end, for longer than it takes.
+    follower._watch = cast("Watch", Namespace(look=tuple, standing_still=False, has_moved_since=lambda _: True))
+    follower.look(told_to_end)
+    follower._stirred = -1000.0
+    follower.look(told_to_end)
+    assert bool(follower.stood) is told_to_end

@@ -44,7 +44,7 @@ def test_ranks_are_on_two_nodes(tmp_path: Path, command: tuple[str, ...]) -> Non
 def test_the_job_fails_where_one_node_does(tmp_path: Path) -> None:
     code = "import os, sys, time; time.sleep(0 if os.environ['NODE'] == '0' else 600); sys.exit(7)"
     ended = run_command(
-        (sys.executable, "-S", "-c", code), tmp_path, lambda: False, variables=({"NODE": "0"}, {"NODE": "1"})
+        (sys.executable, "-S", "-c", code), tmp_path, lambda told: False, variables=({"NODE": "0"}, {"NODE": "1"})
     )
     assert ended.status == 7
     # The other one was not waited for.

@@ -243,7 +243,7 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         library="torch_npu",
     ),
     ErrorText(
-        r"Torch not compiled with CUDA enabled",
+        r"Torch not compiled with CUDA enabled|module 'torch\._C' has no attribute '_cuda",
         _OWN,
         "This PyTorch was built without CUDA, and the program asks it for a GPU of NVIDIA.",
         "Install the build for this machine (`python -c 'import torch; print(torch.version.cuda)'` says what it is "

@@ -134,7 +134,15 @@ def _tell(
         [frame.filename, frame.lineno, frame.name, is_own(frame.filename)] for frame in traceback.extract_tb(trace)
     ]
     text = str(error)[:4000]
-    state.write("crash", type=kind.__name__, text=text, step=state.steps, frames=frames[-30:], of_child=of_child)
+    state.write(
+        "crash",
+        type=kind.__name__,
+        text=text,
+        step=state.steps,
+        frames=frames[-30:],
+        of_child=of_child,
+        trainable=[[id(each), sum(one.requires_grad for one in each.parameters())] for each in state.wrappers],
+    )
 
 
 def tell_the_rest(state: State) -> None:

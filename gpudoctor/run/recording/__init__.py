@@ -77,6 +77,8 @@ class Crash:
     at: float = 0.0
     of_child: bool = False
     """In a process of `multiprocessing`: its parent may end well all the same."""
+    trainable: tuple[tuple[int, int], ...] = ()
+    """Each wrapper, and how many of its parameters were trainable then."""
 
     @property
     def summary(self) -> str:
@@ -748,6 +750,12 @@ class Recording:
                 if earlier or _goes_on(longer, going_on, over):
                     return Uneven(short.rank or 0, longer.rank or 0, over, going_on)
         return None
+
+    @cached_property
+    def frozen_in_wrapper(self) -> bool:
+        """When a rank failed, fewer parameters of a wrapper were trainable than when that was made."""
+        ends = [(rank, dict(rank.crash.trainable)) for rank in self.ranks if rank.crash is not None]
+        return any(left.get(wrap.id, wrap.trainable) < wrap.trainable for rank, left in ends for wrap in rank.wraps)
 
     @cached_property
     def averages_by_hand(self) -> bool:

@@ -75,7 +75,7 @@ class GradFlagChangedAfterWrap(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         # Which parameters lack a gradient, and since when, the error does not say.
-        if self.code in recording.suspected:
+        if self.code in recording.suspected or recording.frozen_in_wrapper:
             yield from self.crashed(
                 recording,
                 "Expected to have finished reduction in the prior iteration",

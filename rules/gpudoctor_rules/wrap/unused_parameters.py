@@ -74,7 +74,7 @@ class UnusedParameters(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         # Which parameters lack a gradient, and since when, the error does not say.
-        if not recording.suspected & {"GPU114", "GPU115", "GPU507"}:
+        if not (recording.suspected & {"GPU114", "GPU115", "GPU507"} or recording.frozen_in_wrapper):
             yield from self.crashed(
                 recording,
                 "Expected to have finished reduction in the prior iteration",
