@@ -25,7 +25,7 @@ from gpudoctor.lint.domain.function import (
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
@@ -150,6 +150,9 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         # A batch as a whole may be a tensor, a tuple or a dictionary.
         case Tensor(batch_of=None) if name in _TENSORS:
             return True
+        # So may what a model returns be.
+        case Tensor(batch_of=None, origin=TensorOrigin.FACTORY) if of_python:
+            return False
         # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.
         case Parameters() if name == "torch.Tensor":
             return False

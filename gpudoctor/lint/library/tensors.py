@@ -27,7 +27,7 @@ from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library.devices import moved_to, use
+from gpudoctor.lint.library.devices import devices_of, moved_to, use
 from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, singleton
 from gpudoctor.record import replace
@@ -605,11 +605,10 @@ def _method(call: Call[Tensor]) -> Values:
     if call.name in MEETING:
         check_meeting(call.do, certain, call.name, call.place)
     result = kept(result, tensor, call.name)
-    # `grad.new_zeros(n)` is a tensor of its own, and no gradient.
+    if call.name.partition("_")[0] == "new" and isinstance(result, Tensor):
+        result = _made_beside(call, result)
     if call.name in FILLED:
         return singleton(filled(result, [each for values in call.args[1:] for each in values]))
-    if call.name.partition("_")[0] == "new" and isinstance(result, Tensor):
-        result = replace(result, origin=TensorOrigin.FACTORY)
     # In-place: the same object, so later reads see what is known of it.
     if call.name.endswith("_") and not call.name.endswith("__"):
         changed = of_arithmetic(call.do, tensor, operands, call.name, call.place)
@@ -625,6 +624,15 @@ def _method(call: Call[Tensor]) -> Values:
     if call.name == "mean" and isinstance(result, Tensor) and result.extent is Extent.NUMBER:
         result = replace(result, mean=True)
     return singleton(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)
+
+
+def _made_beside(call: Call[Tensor], result: Tensor) -> Tensor:
+    """`grad.new_zeros(n)` is a tensor of its own and no gradient, and lies where `grad` does, whatever it is given."""
+    given = devices_of(call.keywords.get("device"), call.place)
+    device = call.receiver.device if given is None else given.single
+    if device is None and given is not None:
+        device = Unknown(Anonymous("device", given), "one of several devices")
+    return replace(result, origin=TensorOrigin.FACTORY, device=device)
 
 
 @MODELS.called(Tensor)
