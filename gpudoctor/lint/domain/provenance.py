@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Instance
 from gpudoctor.lint.domain.symbols import Loaded
-from gpudoctor.lint.domain.value import Term, Unknown, Value
+from gpudoctor.lint.domain.value import Term, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 
@@ -33,6 +33,8 @@ def provenance_of(value: object, depth: int = 1 << 30) -> Iterator[object]:
                 here.append(each.term)
             elif isinstance(each, Literal):
                 here.append(each.atom.key)
+            elif isinstance(each, Truth):
+                here.append(each.literal)
             elif isinstance(each, Term):
                 farther += each.parts
             elif isinstance(each, Enumerated):

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Location, Related, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.symbols import IsTrue, Widened, WrittenSwitch
-from gpudoctor.lint.domain.value import Unknown, Value
+from gpudoctor.lint.domain.symbols import Compares, IsTrue, Widened, WrittenSwitch
+from gpudoctor.lint.domain.value import Const, Unknown, Value, single_of
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.option_defaults import comes_to, flags_in, only_where, only_with
-from gpudoctor.lint.flow.condition import Literal
+from gpudoctor.lint.flow.condition import Atom, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.record import fields, replace
@@ -156,7 +157,7 @@ def _where_options_lead(finding: Finding, program: Program) -> Finding:
     """With the options without which it does not happen: then it is no error of each run."""
     led = program.asked_at(finding.location, [related.location for related in finding.related])
     given = [each for each in finding.needs if isinstance(each, (Literal, Value)) and each not in program.taken_on]
-    asked = list(dict.fromkeys([*led, *given]))
+    asked = list(dict.fromkeys([*led, *given, *_asked_of_trainer(program)]))
     unusual = [each for each in asked if comes_to(each, program.options) is False]
     # Of `amp and clip` the parts follow, and say more.
     parts = {part for each in unusual if isinstance(each, Literal) and each.holds for part in each.atom.every}
@@ -170,6 +171,19 @@ def _where_options_lead(finding: Finding, program: Program) -> Finding:
     if not texts:
         return replace(finding, needs=()) if finding.needs else finding
     return replace(finding, message=" ".join((finding.message, *texts)), severity=severity, needs=())
+
+
+def _asked_of_trainer(program: Program) -> list[Literal]:
+    """`Trainer(devices=args.devices, strategy="ddp")` starts as many processes as the user says."""
+    makers = [event for event in program.events(UseManaged) if event.several]
+    counts = {single_of(event.given.keywords.get("devices")) for event in makers}
+    if len(counts) != 1 or program.started_in_several:
+        return []
+    return [
+        Literal(Atom(Compares("==", count, Const(1)), text=f"{count.label} == 1"), False)
+        for count in counts
+        if isinstance(count, Unknown)
+    ]
 
 
 MOST_OPTIONS = 2

@@ -20,7 +20,8 @@ read `model.module if hasattr(model, "module") else model`.
 
 Every module has the attribute, or the wrapper itself; a test such as `hasattr(model, "module")`, `isinstance(model,
 DistributedDataParallel)`, or one that could not be read, comes first; the wrapper is `FullyShardedDataParallel` or
-`torch.compile`, which pass attributes on, or a subclass of its own; a handler names the error, or ignores all errors.
+`torch.compile`, which pass attributes on, or a subclass of its own; a handler names the error, or ignores all errors;
+a framework has prepared the model, and nothing is trained.
 `.module`: the model was passed to code that could not be read, any other test comes first, or a handler takes the
 error. A warning where a handler for all errors reports it and the program goes on, and where the model is wrapped on
 some paths only, in another launch, or by a framework.
@@ -41,7 +42,9 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, OneOf
 from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.model import AttributeMissed, BareAsked, Forward, Wrap
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -111,7 +114,7 @@ class AttributeOnWrapper(Rule):
             handler = program.handler_of(event, "TypeError" if item else ERROR)
             if handler is not None and not handler.reports:
                 continue
-            if _asked_by_the_way(program, event, wrapper):
+            if _asked_by_the_way(program, event, wrapper) or _may_be_alone(program):
                 continue
             # `.module` of a wrapper around a wrapper: that it may be wrapped twice is the mistake then, if it is one.
             if any(_is_around(wrap, wrapper) and wrap.order < event.order for wrap in program.events(Wrap)):
@@ -204,6 +207,12 @@ def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
     return any(part == wrapper or _is_launch(part) for literal in event.condition for part in provenance_of(literal, 6))
 
 
+def _may_be_alone(program: Program) -> bool:
+    """A framework has prepared the model, and nothing trains: a tool that one process runs is not wrapped."""
+    trains = program.has(Backward, OptimizerStep, MakeOptimizer, LoopRun)
+    return bool(program.managed_by) and not trains and not program.started_in_several
+
+
 def _asked_by_the_way(program: Program, event: AttributeMissed, wrapper: Wrapper) -> bool:
     """A test had the answer of each of several ways, of wrapping in one round of a loop or another: it may tell them
     apart, as `hasattr(model, "module")` does."""
@@ -216,7 +225,7 @@ def _asked_by_the_way(program: Program, event: AttributeMissed, wrapper: Wrapper
 def _is_launch(part: object) -> bool:
     """`accelerator.distributed_type`: how the program was launched decides which wrapper it is."""
     match part:
-        case Attribute(ManagedObject(), "distributed_type" | "state"):
+        case Attribute(ManagedObject(), "distributed_type" | "state") | Attribute(_, "parallel_mode"):
             return True
     return False
 
