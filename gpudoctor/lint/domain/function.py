@@ -28,7 +28,7 @@ class Library(Value):
         return f"Library({self.name})"
 
     @property
-    def is_constant(self) -> bool:
+    def is_named_constant(self) -> bool:
         """It has the form of a name that is given once: `transformers.WEIGHTS_NAME`, not `wandb.run.dir`."""
         return self.name.rpartition(".")[2].isupper()
 

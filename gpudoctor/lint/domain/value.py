@@ -34,6 +34,8 @@ class Value:
     """It is surely not None."""
     is_choice: ClassVar[bool] = False
     """What an `elif` chain over experiments picks one of; loops do not pile these up."""
+    is_constant: ClassVar[bool] = False
+    """A constant of the language, which the program has written or which was computed of such."""
     is_tested: ClassVar[bool] = False
     """Tests of its type say whether one calculates with it (`is_plain`)."""
     is_model: ClassVar[bool] = False
@@ -94,6 +96,16 @@ class Value:
     def is_text(self) -> bool:
         """A string, as far as it is known."""
         return False
+
+    @property
+    def is_none(self) -> bool:
+        """Surely None: what is not given, for most options."""
+        return False
+
+    @property
+    def in_python(self) -> object:
+        """Of a constant, what it is in Python; None as well of all else."""
+        return None
 
     @property
     def divergence(self) -> Divergence:
@@ -215,12 +227,21 @@ class Const(Value):
     """A constant of the language: None, a number, a string, a bool, bytes or Ellipsis."""
 
     is_setting = True
+    is_constant = True
 
     value: bool | int | float | complex | str | bytes | type(Ellipsis) | None  # type: ignore[valid-type]
 
     @property
     def is_text(self) -> bool:
         return isinstance(self.value, str)
+
+    @property
+    def is_none(self) -> bool:
+        return self.value is None
+
+    @property
+    def in_python(self) -> object:
+        return self.value
 
     @property
     def truth(self) -> bool:

@@ -92,7 +92,7 @@ def _agreed(path: Value) -> bool:
         # A path of None writes nothing, or to a place that the callee chooses.
         return path != NONE
     if isinstance(path, Library):
-        return path.is_constant
+        return path.is_named_constant
     # A path from unread code may hold the rank or the time: then files may differ.
     return isinstance(path, Unknown) and not path.divergence & _TOLD_APART
 

@@ -42,7 +42,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import FALSE
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
@@ -163,7 +162,7 @@ def _severity(program: Program, event: Forward) -> Severity | None:
     if _follows_evaluation(program, event):
         return None
     # Without the broadcast only the rearranging of buckets is left, which needs gradients.
-    silenced = any(each.kind is WrapperKind.DDP and each.broadcast_buffers == FALSE for each in wrapper.chain)
+    silenced = any(each.kind is WrapperKind.DDP and each.broadcast_buffers.in_python is False for each in wrapper.chain)
     buffers = False if silenced else event.buffers
     if _answered_by_next_step(program, event):
         return None

@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import Const, single_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import MakeOptimizer
@@ -70,8 +69,7 @@ class BatchGrowsWithProcesses(Rule):
 
 def _size(loader: Loader) -> str | None:
     """The batch of a process, as it can be written; None where there is none or it has no name."""
-    given = single_of(loader.batch_size)
-    if isinstance(given, Const):
-        return str(given.value) if given.value is not None else None
-    label = given.label if given is not None else ""
-    return label or None
+    given = loader.batch_size.single if loader.batch_size is not None else None
+    if given is None or given.is_none:
+        return None
+    return str(given.in_python) if given.is_constant else given.label or None

@@ -31,13 +31,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Size, SizeKind
-from gpudoctor.lint.domain.value import NONE, Value
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, is_name, samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Sampler
+    from gpudoctor.api.pack import Program, Recording, Sampler, Value
     from gpudoctor.run.recording import Pass as Seen
 
 REMEDY = (
@@ -120,4 +119,4 @@ def _sharded(found: LearningPass) -> bool:
 def _over_all(sampler: Sampler) -> bool:
     """It divides the data among as many as there are processes."""
     replicas = sampler.replicas
-    return replicas is None or replicas.all(lambda value: value == NONE or isinstance(value, Size))
+    return replicas is None or replicas.all(lambda value: value.is_none or isinstance(value, Size))

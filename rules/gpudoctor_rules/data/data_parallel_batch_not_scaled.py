@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.rule import Rule
@@ -74,7 +73,7 @@ class DataParallelBatchNotScaled(Rule):
 def _written_size(found: LearningPass) -> int | None:
     """The batch size where the program wrote it as a number, which is 1 where it says nothing."""
     loader = found.loader
-    if loader.opaque or any(value != NONE for value in loader.batch_sampler or ()):
+    if loader.opaque or any(not value.is_none for value in loader.batch_sampler or ()):
         return None
     if loader.batch_size is None:
         return 1 if loader.cls is None else None

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import RankKind, SizeKind
-from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import ForwardShared
 from gpudoctor.lint.events.option_defaults import left_out
@@ -130,7 +129,7 @@ def _brings_together(program: Program, training: LearningPass) -> bool:
 
 def _is_one(program: Program, ways: Values | None) -> bool:
     """There is one rank along the dimension, or unless the user says otherwise."""
-    return ways is not None and ways.any(lambda each: left_out(each, program.options) == Const(1))
+    return ways is not None and ways.any(lambda each: left_out(each, program.options).in_python == 1)
 
 
 def _counts_all_ranks(sampler: Sampler) -> bool:

@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Size
-from gpudoctor.lint.domain.value import NONE, Const, Values, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
@@ -43,7 +42,7 @@ from gpudoctor_rules._error_texts import NO_GROUP
 from gpudoctor_rules.data._passes import first_name
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording, Sampler
+    from gpudoctor.api.pack import Recording, Sampler, Values
 
 
 class SamplerWithoutProcessGroup(Rule):
@@ -103,7 +102,7 @@ def _takes_one_share(program: Program, sampler: Sampler) -> bool:
         return False
     for value in sampler.replicas:
         # 0 stands for "not set" in many settings, and 1 share is all of the data.
-        several = isinstance(value, Size) or (isinstance(value, Const) and value.value not in (0, 1))
+        several = isinstance(value, Size) or (value.is_constant and value.in_python not in (0, 1))
         # A number from the settings is taken for several only where the program wraps for several GPUs, and is not
         # started as several processes as well: those have the number, and a single one has 1.
         if not several and not (value.config and program.has(Wrap) and program.worlds == {LaunchWorld.SINGLE}):
@@ -113,14 +112,14 @@ def _takes_one_share(program: Program, sampler: Sampler) -> bool:
 
 def _absent(values: Values | None) -> bool:
     # None makes the sampler ask the group, as if it had not been given.
-    return values is None or values.any(lambda value: value == NONE)
+    return values is None or values.any(lambda value: value.is_none)
 
 
 def _count(sampler: Sampler) -> str:
-    only = single_of(sampler.replicas)
-    if isinstance(only, Const):
-        return str(only.value)
-    label = getattr(only, "label", "")
+    only = sampler.replicas.single if sampler.replicas is not None else None
+    if only is not None and only.is_constant:
+        return str(only.in_python)
+    label = only.label if only is not None else ""
     return f"`{label}`" if label else "several"
 
 

@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.program import ranks_in_words
@@ -169,7 +168,7 @@ def _is_constant(each: Repeated, calls: list[SetEpoch]) -> bool:
     if len(numbers) != 1:
         return False
     number = numbers.pop()
-    if isinstance(number, Const):
+    if number.is_constant:
         # What is zero in the first round may be counted up in the next one.
         return len(rounds) > 1
     # A setting cannot change between epochs; any other unknown may.

@@ -29,13 +29,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.value import TRUE, Values
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program, Recording, Values
 
 EXCLUSIVE = {
     "sampler": "sampler option is mutually exclusive with shuffle",
@@ -95,6 +94,6 @@ def _refused(event: MakeLoader, shuffle: Values, given: Values | None) -> Sample
         if isinstance(binding.value, Sampler):
             together = shuffle.restrict(event.condition.and_(binding.condition))
             # One path on which `shuffle` may be False is enough doubt: it may be the path that is taken.
-            if together.all(lambda value: value == TRUE):
+            if together.all(lambda value: value.in_python is True):
                 return binding.value
     return None

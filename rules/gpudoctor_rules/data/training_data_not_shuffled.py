@@ -35,7 +35,6 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, SetEpoch
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.layers import recurs
@@ -45,7 +44,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, first_name, repeating_loop, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Loop, Program, Recording
+    from gpudoctor.api.pack import Condition, Loop, Program, Recording, Value, Values
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
@@ -170,9 +169,9 @@ def _as_written(program: Program, loader: Loader) -> Loader:
 def _kept_order(loader: Loader, when: Condition) -> Sampler | Loader | None:
     """What leaves the samples in their order on the paths of this pass: a sampler, or the loader itself."""
     given = [values.restrict(when) for values in (loader.sampler, loader.batch_sampler) if values is not None]
-    if all(each.all(lambda value: value == NONE) for each in given):
+    if all(each.all(lambda value: value.is_none) for each in given):
         return loader if _is_off(loader.shuffle, when) else None
-    samplers = [value for each in given for value in each if value != NONE]
+    samplers = [value for each in given for value in each if not value.is_none]
     only = samplers[0] if len(samplers) == 1 else None
     if not isinstance(only, Sampler) or _mixes_batches(only):
         return None
@@ -189,7 +188,7 @@ def _mixes_batches(sampler: Sampler) -> bool:
 
 
 def _is_off(shuffle: Values | None, when: Condition) -> bool:
-    return shuffle is None or shuffle.restrict(when).all(lambda value: value in (FALSE, NONE))
+    return shuffle is None or shuffle.restrict(when).all(lambda value: value.is_none or value.in_python is False)
 
 
 def _is_in_order(loader: Loader, when: Condition) -> bool:

@@ -33,7 +33,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
@@ -46,9 +45,7 @@ from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_hav
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program
-
-NCCL = Const("nccl")
+    from gpudoctor.api.pack import Event, Program, Value
 
 
 class DeviceNeverSet(Rule):
@@ -128,16 +125,21 @@ def _unchosen(program: Program, event: Event) -> bool:
     return by_all(program, event) and not may_have_chosen_before(program, event)
 
 
+def _is_nccl(backend: Value) -> bool:
+    return backend.in_python == "nccl"
+
+
 def _over_nccl(program: Program) -> bool:
     """Collectives run on GPUs: by NCCL, or by an option whose default it is."""
     usual = {
         option.name
         for option in program.events(ArgumentDeclared)
-        if option.default is not None and option.default.single == NCCL
+        if option.default is not None and option.default.all(_is_nccl)
     }
     backends = [init.backend for init in program.events(InitGroup)]
     return bool(backends) and all(
-        values is not None and values.all(lambda value: value == NCCL or _option(value) in usual) for values in backends
+        values is not None and values.all(lambda value: _is_nccl(value) or _option(value) in usual)
+        for values in backends
     )
 
 

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
-from gpudoctor.lint.domain.value import Const, in_code
+from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.rule import Rule
@@ -76,7 +76,7 @@ class AccumulateMissing(Rule):
                     ("the loss is divided here", backward.location),
                 ],
                 # Its default may be 1.
-                confidence=Confidence.DEFINITE if isinstance(number, Const) else Confidence.LIKELY,
+                confidence=Confidence.DEFINITE if number.is_constant else Confidence.LIKELY,
             )
             return
 
@@ -104,6 +104,5 @@ class AccumulateMissing(Rule):
 
 
 def _is_several(number: Value | None) -> bool:
-    if isinstance(number, Const):
-        return isinstance(number.value, int) and number.value > 1
-    return number is not None and number.config
+    given = number.in_python if number is not None else None
+    return (isinstance(given, int) and given > 1) or (number is not None and number.config)

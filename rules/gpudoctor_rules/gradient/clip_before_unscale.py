@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
-from gpudoctor.lint.domain.value import Const, in_code
+from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, ScalerCall, UnscaleGradients
@@ -148,7 +148,7 @@ def _scales(charge: UseManaged, backward: Backward) -> bool:
         return False
     setting, scaled, _ = _SCALED[charge.framework]
     only = values.single if (values := charge.setting(setting)) is not None else None
-    return isinstance(only, Const) and only.value in scaled and not charge.condition.excludes(backward.condition)
+    return only is not None and only.in_python in scaled and not charge.condition.excludes(backward.condition)
 
 
 def _clipped_scaled(program: Program, step: ScalerCall, optimizer: Optimizer) -> ClipGradients | None:

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.questions.addresses import HERE
@@ -50,7 +49,8 @@ class LaunchHardCoded(Rule):
     needs = (EnvironmentWrite, InitGroup, Spawn, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        lists = {wrap.location: getattr(single_of(wrap.device_ids), "place", None) for wrap in program.events(Wrap)}
+        given = {wrap.location: wrap.device_ids.single for wrap in program.events(Wrap) if wrap.device_ids is not None}
+        lists = {at: ids.place for at, ids in given.items() if ids is not None}
         for place, what, remedy in (*_gpus(program), *_counts(program), *_addresses(program)):
             yield self.found(
                 place,

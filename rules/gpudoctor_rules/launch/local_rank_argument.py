@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import Const, Value, single_of
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import (
     LOCAL_RANK_OPTIONS,
@@ -62,7 +61,7 @@ from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording
+    from gpudoctor.api.pack import Recording, Value
     from gpudoctor.run.recording import Process, RecordedOption
 
 REMEDY = (
@@ -288,5 +287,5 @@ def _from_elsewhere(event: ArgumentDeclared) -> bool:
 
 
 def _keeps(event: ArgumentDeclared) -> str:
-    default = single_of(event.default)
-    return f"keeps the default, {default!r}" if isinstance(default, Const) else "is left without it"
+    default = event.default.single if event.default is not None else None
+    return f"keeps the default, {default!r}" if default is not None and default.is_constant else "is left without it"

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import Values, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
@@ -38,7 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Sampler
+    from gpudoctor.api.pack import Program, Recording, Sampler, Values
 
 
 class WorldSizeFromDeviceCount(Rule):
@@ -103,14 +102,13 @@ class WorldSizeFromDeviceCount(Rule):
 
 def _device_count(values: Values | None) -> Size | None:
     """The count of devices, where it can be nothing else."""
-    only = single_of(values)
+    only = values.single if values is not None else None
     return only if isinstance(only, Size) and only.counts(SizeKind.DEVICES) else None
 
 
 def _is_launched(rank: Values | None) -> bool:
     """The rank is known to come from whoever starts the processes; an argument may be numbered by anybody."""
-    only = single_of(rank)
-    return rank is None or (isinstance(only, Rank) and only.source is not RankSource.ARGUMENT)
+    return rank is None or (isinstance(rank.single, Rank) and rank.single.source is not RankSource.ARGUMENT)
 
 
 def _is_passed(program: Program, rank: Values | None) -> bool:

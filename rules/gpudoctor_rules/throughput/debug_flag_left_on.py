@@ -31,7 +31,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.process import EnvironmentWrite
@@ -131,7 +130,7 @@ def _switches(program: Program) -> Iterator[Switch]:
             yield Switch(event, event.flag, "" if event.on else "off")
         elif isinstance(event, EnvironmentWrite):
             only = event.value.single
-            yield Switch(event, event.name, str(only.value) if isinstance(only, Const) else "unknown")
+            yield Switch(event, event.name, str(only.in_python) if only is not None and only.is_constant else "unknown")
 
 
 def _matters(program: Program, switch: Switch) -> bool:

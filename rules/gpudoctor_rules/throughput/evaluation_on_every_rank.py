@@ -32,7 +32,6 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import shares_nothing
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.provenance import is_whole
-from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -97,7 +96,8 @@ def _trains_one_model(program: Program) -> bool:
 
 def _name_of_data(loader: Loader) -> str:
     """What the program calls the data set; empty where it has only the name of its class."""
-    label = getattr(single_of(loader.dataset), "label", "")
+    only = loader.dataset.single if loader.dataset is not None else None
+    label = only.label if only is not None else ""
     plain = label.replace(".", "").isidentifier() and not label.rpartition(".")[2][:1].isupper()
     return label if plain else ""
 
