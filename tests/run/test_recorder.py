@@ -74,8 +74,9 @@ def test_steps_of_a_long_run_are_told_more_rarely_and_all_are_counted(tmp_path: 
     assert run(STEPS, tmp_path) == 0
     (process,) = read(tmp_path, status=0, seconds=1.0).ranks
     assert process.made == 6003
-    assert sum(step.of for step in process.steps) == 6000
-    assert len(process.steps) < 1500
+    # Each eleventh is told, late in a run.
+    assert sum(step.of for step in process.steps) == 5995
+    assert len(process.steps) < 1000
     # Nothing came from a loader.
     assert samples_per_second([process]) is None
 

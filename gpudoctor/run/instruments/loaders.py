@@ -142,7 +142,12 @@ class _Loaders:
                 state.spend("wait", waited)
                 if not whole:
                     state.failed(sys.exc_info()[1])
-            handed(iterator, batch, waited)
+            here = getattr(iterator, _PASS, None)
+            if here is not None and here.only_counts and here.batches + 1 < here.next_work:
+                state.batches += 1
+                here.count(waited)
+            else:
+                handed(here, batch, waited)
             return batch
 
         DataLoader.__init__ = watched_make
@@ -182,9 +187,8 @@ class _Loaders:
             here.drawn.append(index)
             here.begin_batch()
 
-    def _handed_out(self, iterator: Any, batch: Any, waited: float) -> None:
+    def _handed_out(self, here: _WatchedPass | None, batch: Any, waited: float) -> None:
         self._state.batches += 1
-        here = getattr(iterator, _PASS, None)
         if here is not None:
             here.take(batch, waited)
 
@@ -217,7 +221,9 @@ class _WatchedPass:
         self._tokens = self._sequences = 0
         self._before = ""
         self._digest = hashlib.blake2b(digest_size=8)
-        self._batches = 0
+        self.batches = 0
+        self.next_work = 0
+        """The batch with which there is more to do than to count it."""
         self._waited = 0.0
         self._steps = state.steps
         self._backwards = state.backwards
@@ -225,21 +231,26 @@ class _WatchedPass:
         self.write(ended=False)
 
     def begin_batch(self) -> None:
-        self.only_counts = self.only_counts or self._batches >= _MOST_NOISE
+        self.only_counts = self.only_counts or self.batches >= _MOST_NOISE
         if not self.only_counts:
             self._before = _generator()
 
-    def take(self, batch: Any, waited: float) -> None:
-        self._batches += 1
+    def count(self, waited: float) -> None:
+        """One more batch, of which nothing else is to be told. Not guarded: that would cost more than this."""
+        self.batches += 1
         self._waited += waited
+        if self.drawn:
+            self._taken.append(self.drawn.popleft())
+
+    def take(self, batch: Any, waited: float) -> None:
+        """One more batch, and what is to be told of it."""
+        self.count(waited)
         # Numbers that were drawn to make the batch, from a generator that was as it is named here.
         if self._before and self._before != _generator():
             self._noise.append(self._before)
         self._before = ""
-        if self.drawn:
-            self._taken.append(self.drawn.popleft())
-            if len(self._taken) >= _SETTLE_AFTER:
-                self._settle()
+        if len(self._taken) >= _SETTLE_AFTER:
+            self._settle()
         if len(self._prints) < self._most_prints:
             self._prints.append(print_of(batch))
             table = table_of(batch)
@@ -249,8 +260,10 @@ class _WatchedPass:
                 self._state.note_table(table)
         # A process that is killed has told most of it: the lines become rarer as the pass goes on.
         often = self._looked_at or clock.perf_counter() - self._wrote > _AGAIN
-        if often and self._batches & (self._batches - 1) == 0:
+        if often and self.batches & (self.batches - 1) == 0:
             self.write(ended=False)
+        if len(self._prints) >= self._most_prints:
+            self.next_work = min(1 << self.batches.bit_length(), self.batches + _SETTLE_AFTER - len(self._taken))
 
     def write(self, *, ended: bool) -> None:
         self._settle()
@@ -260,7 +273,7 @@ class _WatchedPass:
         self._state.write(
             "pass",
             number=self._number,
-            batches=self._batches,
+            batches=self.batches,
             waited=round(self._waited, 6),
             steps=self._state.steps - self._steps,
             first_step=self._steps,

@@ -36,12 +36,12 @@ _SEARCHED = 12
 """Steps after each of which wrappers are asked what they searched for: PyTorch keeps that of the first ones."""
 _DRAWN = 6
 """Steps after each of which the generators are looked at: whoever draws in a step does so in the first ones."""
-_EACH_UNTIL, _FEWER = 256, 5
-"""Each step is looked at until this one, and each fifth of later ones; the others are only counted, which takes a
+_EACH_UNTIL, _FEWER = 256, 11
+"""Each step is looked at until this one, and each eleventh of later ones; the others are only counted, which takes a
 fifth of the time. By number, so that all ranks look at the same steps. An odd one, so that of two optimizers that take
 turns both are seen."""
 _RARELY_AFTER = 4096
-"""Steps that have been told, after which five times fewer are, and so on: a long run must not fill the disk."""
+"""Steps that have been told, after which eleven times fewer are, and so on: a long run must not fill the disk."""
 _AT_ONCE, _TOGETHER = 256, 0.005
 """Later steps that take less than so many seconds are written down together: one by one they would cost several times
 as much."""
