@@ -22,8 +22,9 @@ from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.function import Library, Namespace
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values, int_of, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, int_of, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -31,6 +32,7 @@ from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
+from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.sharding import note_sharded
@@ -273,15 +275,26 @@ def _several_processes(call: Call) -> bool:
     # Whatever the strategy is: Lightning refuses to be started in more.
     if _one_process(call):
         return False
-    devices, nodes = call.constant(-1, "devices"), call.constant(-1, "num_nodes")
+    # Before version 2 it was told `gpus`.
+    given = (call.keywords.get(name) for name in ("devices", "gpus", "num_nodes"))
+    numbers = [value for values in given for value in values or ()]
     # `strategy="ddp" if args.gpus > 1 else None`; the last two are what it was called before Lightning 1.7.
-    given = (_setting(call, name) or () for name in ("strategy", "distributed_backend", "accelerator"))
-    names = [text_of(value) or _made_by(value) for each in given for value in each]
+    said = (_setting(call, name) or () for name in ("strategy", "distributed_backend", "accelerator"))
+    names = [text_of(value) or _made_by(value) for each in said for value in each]
     spreads = any(name.lower().startswith(("ddp", "fsdp", "deepspeed")) for name in names)
     # The runner of OpenMMLab: what has started the processes.
     launched = call.constant(-1, "launcher") not in (None, "none")
-    every = devices in ("auto", -1, "-1") and not any(name.startswith("single") for name in names)
-    return spreads or launched or every or any(isinstance(each, int) and each > 1 for each in (devices, nodes))
+    single = any(name.startswith("single") for name in names)
+    return spreads or launched or (not single and any(_may_be_several(call, each) for each in numbers))
+
+
+def _may_be_several(call: Call, number: Value) -> bool:
+    """How many GPUs or nodes: more than one, all, or as many as the user chooses, who is given not just one."""
+    if isinstance(number, Const):
+        return number.value in ("auto", -1, "-1") or (isinstance(number.value, int) and number.value > 1)
+    usual = default_of(call.do, number)
+    just_one = isinstance(usual, Const) and usual.value in (0, 1, "1")
+    return isinstance(number, (Size, Unknown)) and number.is_setting and not just_one
 
 
 def _setting(call: Call, name: str) -> Values | None:

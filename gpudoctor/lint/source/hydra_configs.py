@@ -146,6 +146,9 @@ def _merged(first: dict[str, object], second: Mapping[str, object]) -> dict[str,
 def _over(held: object, value: object) -> object:
     if isinstance(held, GroupOptions) and isinstance(value, dict):
         return GroupOptions(held.group, tuple((name, _over(each, value)) for name, each in held.said))
+    if isinstance(value, GroupOptions):
+        # An option that says nothing of it leaves it as it is.
+        return _joined(value.group, [(name, held if each is OPEN else _over(held, each)) for name, each in value.said])
     return _merged(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
 
 

@@ -52,6 +52,20 @@ def test_what_options_of_a_group_say(tmp_path: Path) -> None:
     }
 
 
+def test_an_option_that_adds_to_what_is_there(tmp_path: Path) -> None:
+    text = "defaults:\n  - _self_\n  - data: all\ntrainer:\n  _target_: Trainer\n  devices: 2\n"
+    few = "# @package _global_\ntrainer:\n  limit: 0.2\n"
+    assert _composed(
+        tmp_path, {"train.yaml": text, "data/all.yaml": "# @package _global_\n", "data/few.yaml": few}
+    ) == {
+        "trainer": {
+            "_target_": "Trainer",
+            "devices": 2,
+            "limit": GroupOptions("data", (("all", OPEN), ("few", 0.2))),
+        }
+    }
+
+
 def test_options_that_are_of_different_classes(tmp_path: Path) -> None:
     other = {
         "model/other.yaml": "_target_: nets.Other\n",
