@@ -67,8 +67,10 @@ def test_parts_of_a_library_may_differ_from_the_whole():
     assert not gives_settings("json.dumps")
 
 
-ARE_NONE = ("gpudoctor.run.instruments.loggers", "gpudoctor.lint.library.register")
-"""The calls of loggers that a run listens to, and our own files, some of which are named after libraries."""
+ARE_NONE = (
+    "gpudoctor.run.instruments.loggers", "gpudoctor.lint.library.register", "gpudoctor.lint.launchfiles.launchers",
+)  # fmt: skip
+"""The calls of loggers that a run listens to, our own files, some of which are named after libraries, and commands."""
 
 
 def test_no_other_place_lists_libraries():
