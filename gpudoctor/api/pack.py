@@ -148,6 +148,7 @@ from gpudoctor.lint.events.model import ModeChange as ModeChange
 from gpudoctor.lint.events.model import ModuleClassFlaw as ModuleClassFlaw
 from gpudoctor.lint.events.model import PartAdded as PartAdded
 from gpudoctor.lint.events.model import PartExchanged as PartExchanged
+from gpudoctor.lint.events.model import PartsNamed as PartsNamed
 from gpudoctor.lint.events.model import ReplicaRead as ReplicaRead
 from gpudoctor.lint.events.model import ReplicaWrite as ReplicaWrite
 from gpudoctor.lint.events.model import ShardingRefused as ShardingRefused

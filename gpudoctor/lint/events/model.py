@@ -244,3 +244,10 @@ class ForwardTalks(Event):
     """The `forward` of `module` calls a collective: it brings the ranks together itself."""
 
     module: Module
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartsNamed(Event):
+    """The parameters or parts of a `module` are asked for by name, or one by one: its wrapper names others."""
+
+    module: Module

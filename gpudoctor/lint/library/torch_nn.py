@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
-from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
+from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw, PartsNamed
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
@@ -537,7 +537,13 @@ def _in_place(call: Call) -> Values:
 @MODELS.method(Wrapper, "parameters", "named_parameters")
 def _parameters(call: Call[Module | Wrapper]) -> Values:
     note_used(call.do, call.receiver)
+    _note_names(call)
     return singleton(Parameters(call.allocation_site(), call.place, call.label, frozenset([call.receiver])))
+
+
+def _note_names(call: Call[Module | Wrapper]) -> None:
+    if isinstance(call.receiver, Module) and (call.name.startswith("named_") or call.name == "children"):
+        call.emit(PartsNamed, module=call.receiver)
 
 
 @MODELS.method(Parameters, "__iter__")
@@ -555,6 +561,7 @@ def _iterate_parameters(call: Call[Parameters]) -> Values:
 @MODELS.method(Wrapper, *INNER_MODULES, "buffers", "named_buffers")
 def _inner_modules(call: Call[Module | Wrapper]) -> Values:
     take_apart(call.do, call.receiver)
+    _note_names(call)
     call.do.set_flag(call.receiver.core, ModuleState.inner_modules_asked)
     return call.unknown(
         MethodResult(call.receiver, call.name), "parts of a module", escaped_from="torch.nn.Module.modules"

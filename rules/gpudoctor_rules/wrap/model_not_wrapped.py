@@ -40,7 +40,7 @@ from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import LoadState, Save
 from gpudoctor.lint.events.knowledge import UseManaged
-from gpudoctor.lint.events.model import Forward, ForwardTalks, Wrap
+from gpudoctor.lint.events.model import Forward, ForwardTalks, PartsNamed, Wrap
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
@@ -179,13 +179,14 @@ def _wrap(program: Program, model: Module, call: Forward) -> Repair:
 
 
 def _keep_names(program: Program, model: Module, wrapped: Location) -> Iterator[RepairStep]:
-    """What is saved and loaded behind the wrap has the names of the bare model: so have the files that are there."""
+    """What is saved, loaded or asked for by name behind the wrap has the names of the bare model: so have the files."""
     after = max((event.order for event in program.at(wrapped)), default=0)
     saved = [(save.order, state.place) for save in program.events(Save) for state in _states(save, model)]
     changed = {place for order, place in saved if order > after}
     loads = [load for load in program.events(LoadState) if load.target == model]
     loaded = [(load.order, load.location) for load in loads if _has_bare_names(load, model, wrapped, changed)]
-    for place in dict.fromkeys(place for order, place in (*saved, *loaded) if order > after):
+    named = [(each.order, each.location) for each in program.events(PartsNamed) if each.module == model]
+    for place in dict.fromkeys(place for order, place in (*saved, *loaded, *named) if order > after):
         yield Replace(place, (Source(place, "receiver"), ".module"), part="receiver")
 
 
