@@ -10,6 +10,7 @@ from gpudoctor.lint.launchfiles.launchers import launches_in, runs_on_each
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
 from gpudoctor.lint.launchfiles.reading import found_from, known_commands, names_of, read_launch_file
 from gpudoctor.lint.launchfiles.shell import read_script
+from gpudoctor.lint.launchfiles.shell_words import filled_in_before
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.lint.launchfiles.task_tables import console_scripts
 from gpudoctor.lint.source.file import SourceFile
@@ -117,11 +118,12 @@ class CalledScripts:
         text = self._text(file, start.script, start.folder, SHELL, contained=contained) if start.script else None
         if text is None or depth >= _MAX_DEPTH:
             return
+        on_each = runs_on_each(start.starters)
         script = read_script(
             text,
-            dict(start.environment),
+            filled_in_before(start.environment) if on_each and not start.per_node else dict(start.environment),
             folder=start.folder,
-            per_node=runs_on_each(start.starters),
+            per_node=on_each,
             conditional=start.conditional,
             looped=start.looped,
             background=start.background,

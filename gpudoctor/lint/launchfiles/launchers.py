@@ -12,7 +12,15 @@ from gpudoctor.lint.launchfiles.detached import in_terminal, repeated
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.quoted_script import quoted_script
 from gpudoctor.lint.launchfiles.shell import Script, read_script
-from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word, bound_to, show_gpus
+from gpudoctor.lint.launchfiles.shell_words import (
+    Environment,
+    ShellCommand,
+    ShellVariable,
+    Word,
+    bound_to,
+    filled_in_before,
+    show_gpus,
+)
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
 from gpudoctor.lint.launchfiles.syntax import options_of, values_of
 from gpudoctor.record import dataclass, replace
@@ -245,7 +253,8 @@ class _CommandReader:
             return
         command = wrapped.command
         early = per_node and not command.per_node
-        text, variables = quoted_script(word, self._text, dict(command.environment), early=early)
+        given = filled_in_before(command.environment) if early else dict(command.environment)
+        text, variables = quoted_script(word, self._text, given, early=early)
         script = read_script(
             text,
             variables,

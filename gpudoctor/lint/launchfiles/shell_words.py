@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.record import dataclass, field
+from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -128,6 +128,19 @@ def show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) -> 
 
 
 Environment = Mapping[str, ShellVariable]
+
+
+def filled_in_before(variables: Environment) -> dict[str, ShellVariable]:
+    """Variables as nodes find them that are started with them: what is not known of them is the same on all nodes."""
+    found: dict[str, ShellVariable] = {}
+    for name, bound in variables.items():
+        parts = [
+            tuple(part if isinstance(part, str) else replace(part, early=True) for part in word.parts)
+            for word in bound.words
+        ]
+        words = tuple(replace(word, parts=new) for word, new in zip(bound.words, parts, strict=True))
+        found[name] = replace(bound, words=words)
+    return found
 
 
 @dataclass(frozen=True)
