@@ -108,7 +108,7 @@ def test_a_framework_finds_two_gpus(tmp_path: Path, library: str, program: str, 
         pytest.skip(f"{library} is not installed: pip install -c constraints.txt -e '.[test,frameworks]'")
     (tmp_path / "train.py").write_text(program)
     command = ["--", sys.executable, "train.py"] if alone else ["train.py"]
-    seen = watch(tmp_path, "--virtual-gpus=2", "--no-lint", "--hang-after=60", "--kill-on-hang", *command, cold=True)
+    seen = watch(tmp_path, "--virtual-gpus=2", "--no-lint", "--hang-after=60", "--kill-on-hang", *command, cold=alone)
     assert seen.out.count("done") == 2, seen.err[-3000:]
     assert seen.status == 0, seen.err[-3000:]
     assert [each["device"] for each in seen.report["ranks"]] == ["cuda:0", "cuda:1"]

@@ -153,7 +153,7 @@ def test_virtual_gpus_are_told_apart(tmp_path: Path) -> None:
     option = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--local_rank', type=int)\n"
     text = OVER_GLOO.replace('"gloo"', '"nccl"').replace("gpu = int", f"{option}parser.parse_args()\ngpu = int", 1)
     (tmp_path / "train.py").write_text(text)
-    seen = watch(tmp_path, "--virtual-gpus=2", "--no-lint", "train.py", cold=True)
+    seen = watch(tmp_path, "--virtual-gpus=2", "--no-lint", "train.py")
     assert seen.codes == set()
     assert seen.status == 0, seen.err[-3000:]
 
