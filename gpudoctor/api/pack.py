@@ -15,7 +15,6 @@ from gpudoctor.lint.domain.data import DRAW_FROM_SOME as DRAW_FROM_SOME
 from gpudoctor.lint.domain.data import Dataset as Dataset
 from gpudoctor.lint.domain.data import Loader as Loader
 from gpudoctor.lint.domain.data import Sampler as Sampler
-from gpudoctor.lint.domain.data import shares_nothing as shares_nothing
 from gpudoctor.lint.domain.device import Device as Device
 from gpudoctor.lint.domain.device import on_cpu as on_cpu
 from gpudoctor.lint.domain.device import on_gpu as on_gpu
@@ -34,7 +33,6 @@ from gpudoctor.lint.domain.optim import Optimizer as Optimizer
 from gpudoctor.lint.domain.optim import Parameters as Parameters
 from gpudoctor.lint.domain.optim import Scaler as Scaler
 from gpudoctor.lint.domain.optim import Scheduler as Scheduler
-from gpudoctor.lint.domain.provenance import is_whole as is_whole
 from gpudoctor.lint.domain.provenance import provenance_of as provenance_of
 from gpudoctor.lint.domain.rank import Rank as Rank
 from gpudoctor.lint.domain.rank import RankKind as RankKind
@@ -266,6 +264,7 @@ from gpudoctor.lint.questions.unseen_deeds import may_mix_data as may_mix_data
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed as may_set_seed
 from gpudoctor.lint.questions.users_choice import by_choice as by_choice
 from gpudoctor.lint.questions.waiting_ranks import others_wait as others_wait
+from gpudoctor.lint.questions.whole_data import goes_over_all as goes_over_all
 from gpudoctor.lint.questions.wrappings import Wrapping as Wrapping
 from gpudoctor.lint.questions.wrappings import wrappings as wrappings
 from gpudoctor.lint.repair.repair import After as After

@@ -197,13 +197,3 @@ GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.Seq
 
 DRAW_FROM_SOME = frozenset({"torch.utils.data.WeightedRandomSampler", "torch.utils.data.SubsetRandomSampler"})
 """Samplers that draw at random what no loader draws without one."""
-
-
-def shares_nothing(given: Values | None, when: Condition) -> bool:
-    """No sampler is given, or one that goes over all of the data."""
-    return given is None or given.restrict(when).all(
-        lambda value: (
-            value == NONE
-            or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
-        )
-    )

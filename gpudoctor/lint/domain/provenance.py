@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.container import Enumerated
 from gpudoctor.lint.domain.symbols import Loaded
 from gpudoctor.lint.domain.value import Term, Truth, Unknown, Value
-from gpudoctor.lint.flow.condition import Divergence, Literal
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 
 
@@ -48,17 +46,3 @@ def is_table(value: Value) -> bool:
     """Data that were loaded as a table, whatever was done to them since: they have an index."""
     loaded = [each for each in provenance_of(value) if isinstance(each, Loaded)]
     return bool(loaded) and all(each.indexed for each in loaded)
-
-
-def is_whole(dataset: Value, shuffled: bool) -> bool:
-    """All of the data, and not a share or a stream that may be cut out of sight."""
-    # `Subset(data, range(rank, n, world_size))` is sharding by hand.
-    if dataset.divergence & Divergence.RANK:
-        return False
-    if isinstance(dataset, Dataset):
-        # A stream is often split between ranks inside of `__iter__`, out of sight.
-        return dataset.iterable is False and not dataset.sharded and not dataset.draws
-    # What shuffles has an index, so it is no stream that may be cut elsewhere; a table has one in any case.
-    read = bool(dataset.escaped_from)
-    known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range))
-    return known and (shuffled or is_table(dataset))

@@ -156,6 +156,11 @@ class Load(FileEvent):
     map_location: Values | None = None
     result: Unknown | None = None
 
+    @property
+    def names_device(self) -> bool:
+        """It says where to: `map_location=None` is what the call does without it."""
+        return self.map_location is not None and self.map_location.any(lambda value: not value.is_none)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoadState(Event):

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
-from gpudoctor.lint.domain.value import int_of, single_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import SchedulerStep
@@ -123,5 +122,5 @@ def _on_one_rank(use: MetricShown | SchedulerStep) -> Mark | None:
 
 def _destination(mark: Mark) -> str:
     # Left out, torch asks for the rank by another name.
-    number = int_of(single_of(mark.rank))
-    return f"rank {number}" if number is not None else "one rank"
+    only = mark.rank.single if mark.rank is not None else None
+    return f"rank {only.in_python}" if only is not None and isinstance(only.in_python, int) else "one rank"

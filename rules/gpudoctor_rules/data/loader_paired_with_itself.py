@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.container import Enumerated
-from gpudoctor.lint.domain.value import FALSE
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, training_passes
@@ -100,5 +99,5 @@ def _of_seed_and_epoch(event: Iterate) -> Sampler | None:
     only = samplers[0] if samplers is not None and len(samplers) == 1 else None
     if only is None or not only.distributed or only.own is not None or event.loader.managed or event.loader.sharded:
         return None
-    fixed = only.shuffle is not None and not only.shuffle.all(lambda value: value != FALSE)
+    fixed = only.shuffle is not None and only.shuffle.any(lambda value: value.in_python is False)
     return None if fixed else only

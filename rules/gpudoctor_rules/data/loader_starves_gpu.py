@@ -32,20 +32,17 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.device import on_gpu
-from gpudoctor.lint.domain.value import FALSE, Const, Value, Values
 from gpudoctor.lint.events.data_loading import ItemRead, Iterate, MakeLoader
 from gpudoctor.lint.events.placement import Move
-from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.repair.repair import Repair, SetArgument, SetArguments
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program, Recording, Value, Values
     from gpudoctor.run.recording import Pass as RunPass
     from gpudoctor.run.recording import Process
 
-NOTHING: Values = ValueSet(())
 PICTURES = "torchvision.datasets."
 
 
@@ -72,12 +69,13 @@ class LoaderStarvesGpu(Rule):
             # Batches that stay on the CPU keep no GPU waiting.
             if not moves and not _feeds_gpu(program, training):
                 continue
-            datasets = [_source(each) for each in (loader.dataset or NOTHING).restrict(training.when)]
+            data = loader.dataset.restrict(training.when) if loader.dataset is not None else ()
+            datasets = [_source(each) for each in data]
             late = next((move for move in moves if move.unpinned_async), None)
-            if _items_cost(program, datasets) and _given_nothing(loader.num_workers, training, Const(0)):
+            if _items_cost(program, datasets) and _given_nothing(loader.num_workers, training, 0):
                 told.add(made)
                 yield self._no_workers(made, loader, training, _reads(program, datasets))
-            elif late is not None and _given_nothing(loader.pin_memory, training, FALSE) and not _in_memory(loader):
+            elif late is not None and _given_nothing(loader.pin_memory, training, False) and not _in_memory(loader):
                 told.add(made)
                 yield self._not_pinned(late, made)
 
@@ -99,7 +97,7 @@ class LoaderStarvesGpu(Rule):
 
     def _no_workers(self, made: Location, loader: Loader, training: LearningPass, read: ItemRead | None) -> Finding:
         workers = SetArgument(made, "num_workers", ("4",), 5, over_plain=True)
-        pinned = (_pinned(made),) if _given_nothing(loader.pin_memory, training, FALSE) else ()
+        pinned = (_pinned(made),) if _given_nothing(loader.pin_memory, training, False) else ()
         work = f"reads each item of the next batch with `{read.call}`" if read else "decodes and transforms each item"
         return self.found(
             made,
@@ -145,9 +143,9 @@ def _feeds_gpu(program: Program, training: LearningPass) -> bool:
     return any(on_gpu(call.device) for call in program.calls_in_graph(training.backward))
 
 
-def _given_nothing(given: Values | None, training: LearningPass, default: Value) -> bool:
+def _given_nothing(given: Values | None, training: LearningPass, default: object) -> bool:
     """The argument was left out, or is its default on each path to the training."""
-    return given is None or given.restrict(training.when).all(lambda value: value == default)
+    return given is None or given.restrict(training.when).all(lambda value: value.in_python is default)
 
 
 def _reads(program: Program, datasets: list[Value]) -> ItemRead | None:

@@ -33,12 +33,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.data import shares_nothing
-from gpudoctor.lint.domain.provenance import is_whole
 from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.questions.whole_data import goes_over_all
 from gpudoctor.lint.repair.repair import (
     Always,
     Before,
@@ -174,21 +173,17 @@ def _leave_out(averaged: Event) -> str:
 
 def _reads_everything(program: Program, loader: Loader, training: LearningPass) -> bool:
     """All of the data set lies before each rank, on the paths on which it trains."""
-    # Each of these may have been given a share by somebody else.
-    if loader.opaque or loader.managed or loader.sharded or escapes(program, loader):
+    # Who else has it may have given it a share.
+    if escapes(program, loader) or not goes_over_all(loader, training.when):
         return False
     # All ranks read the same batch, and each goes on with rows of its own.
     if training.start.loop is not None and any(program.during(training.start.loop, BatchCut)):
         return False
-    if not shares_nothing(loader.sampler, training.when) or not shares_nothing(loader.batch_sampler, training.when):
-        return False
-    # On the paths of this pass: `shuffle=(sampler is None)` has two answers.
-    shuffled = loader.shuffles(training.when)
     # One pass in a fixed order is a benchmark, mostly over numbers that each rank has made up for itself.
-    if not shuffled and training.start.loop is not None and repeating_loop(program, training.start) is None:
-        return False
-    return loader.dataset is not None and loader.dataset.restrict(training.when).all(
-        lambda value: is_whole(value, shuffled)
+    return (
+        loader.shuffles(training.when)
+        or training.start.loop is None
+        or repeating_loop(program, training.start) is not None
     )
 
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Scheduler
-from gpudoctor.lint.domain.value import NONE, Value, single_of, text_of
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
 from gpudoctor.lint.flow.condition import Divergence
@@ -68,11 +68,9 @@ class LoadWithoutMapLocation(Rule):
         told: set[tuple[Location, ...]] = set()
         for load in program.events(Load):
             use = restored.get(load.result) if load.result is not None else None
-            # `map_location=None` is what the call does without it.
             named = _gpu_of_all(load)
-            given = load.map_location is not None and load.map_location.single != NONE and not named
             # Data that is loaded stays with its batches; only a state is restored on every rank.
-            if load.result is None or given or load.led_there in told:
+            if load.result is None or (load.names_device and not named) or load.led_there in told:
                 continue
             # The rank that wrote a file of its own wrote it from its own GPU.
             if not program.by_every_rank(load) or _of_the_rank(load):
@@ -119,11 +117,11 @@ def _onto(program: Program, use: LoadState, named: str, saved: Save | None) -> s
 
 def _gpu_of_all(load: Load) -> str:
     """The one GPU that is written there for all ranks; an empty text where there is none."""
-    only = single_of(load.map_location)
+    only = load.map_location.single if load.map_location is not None else None
     if only is not None and one_gpu(only):
         return f"cuda:{only.literal_index}"
-    text = text_of(only) or ""
-    return text if text.startswith("cuda:") else ""
+    text = only.in_python if only is not None else None
+    return text if isinstance(text, str) and text.startswith("cuda:") else ""
 
 
 def _of_the_rank(load: Load) -> bool:

@@ -37,7 +37,6 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, TRUE, Const
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.flow.condition import Condition
@@ -112,13 +111,13 @@ def _moving(program: Program) -> frozenset[str]:
 
 def _on_gpus(charge: UseManaged) -> bool:
     given = ((charge.setting(name), usual) for name, usual in _USUAL.items())
-    return all(values is None or all(value in usual for value in values) for values, usual in given)
+    return all(values is None or all(value.in_python in usual for value in values) for values, usual in given)
 
 
 _USUAL = {
-    "accelerator": (Const("gpu"), Const("cuda"), Const("auto")),
-    "cpu": (FALSE,),
-    "device_placement": (TRUE,),
+    "accelerator": ("gpu", "cuda", "auto"),
+    "cpu": (False,),
+    "device_placement": (True,),
 }
 """With these settings batches go to GPUs."""
 

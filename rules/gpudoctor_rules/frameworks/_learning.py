@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.data import shares_nothing
-from gpudoctor.lint.domain.provenance import is_whole
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import holds
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, training_loop
+from gpudoctor.lint.questions.whole_data import goes_over_all
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
@@ -29,17 +28,12 @@ def backward_in(program: Program, start: Iterate) -> Backward | None:
 
 def reads_everything(program: Program, start: Iterate) -> bool:
     """All of the data set lies before each rank in this loop."""
-    loader, when = start.loader, start.condition
-    if loader.opaque or loader.managed or loader.sharded or loader in program.escaped or start.loop is None:
+    if start.loop is None or start.loader in program.escaped:
         return False
     # All ranks read the same batch, and each goes on with rows of its own.
     if any(program.during(start.loop, BatchCut)):
         return False
-    if not shares_nothing(loader.sampler, when) or not shares_nothing(loader.batch_sampler, when):
-        return False
-    shuffled = loader.shuffles(when)
-    data = loader.dataset.restrict(when) if loader.dataset is not None else None
-    return data is not None and data.all(lambda value: is_whole(value, shuffled))
+    return goes_over_all(start.loader, start.condition)
 
 
 def step_of(program: Program, backward: Backward, model: Value) -> OptimizerStep | None:

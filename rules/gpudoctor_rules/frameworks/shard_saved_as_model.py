@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.value import NONE, in_code, name_of
+from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -97,7 +97,7 @@ class ShardSavedAsModel(Rule):
                         remedy=REMEDY,
                     )
 
-    def _emptied(self, program: Program, save: Save, model: Value) -> Finding:
+    def _emptied(self, program: Program, save: Save, model: Value | None) -> Finding:
         """ZeRO's third stage: an engine of DeepSpeed, or one that Accelerate makes."""
         owner = _accelerator(program)
         gathers = (
@@ -120,7 +120,7 @@ REMEDY = (
 )
 
 
-def _remedy(program: Program, model: Value) -> str:
+def _remedy(program: Program, model: Value | None) -> str:
     owner = _accelerator(program)
     if owner is None:
         return REMEDY
@@ -136,13 +136,15 @@ def _accelerator(program: Program) -> Value | None:
     return next((each for each in charges if each is not None), None)
 
 
-def _model_of(program: Program, save: Save) -> Value:
+def _model_of(program: Program, save: Save) -> Value | None:
     """The model whose state it is."""
     owners = [each.state_of.core for _, each in save.states]
-    return next((each for each in owners if _sharded_at(program, each) is not None), owners[0] if owners else NONE)
+    return next((each for each in owners if _sharded_at(program, each) is not None), next(iter(owners), None))
 
 
-def _sharded_at(program: Program, model: Value) -> Location | None:
+def _sharded_at(program: Program, model: Value | None) -> Location | None:
+    if model is None:
+        return None
     wraps = (each for each in program.events(Wrap) if each.wrapper == each.inner)
     return next((each.location for each in wraps if each.inner in program.within(model)), None)
 

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
-from gpudoctor.lint.domain.value import Const, constant_of, in_code, single_of
+from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, GradientSync, OptimizerStep, ScalerCall
 from gpudoctor.lint.flow.condition import Divergence
@@ -145,7 +145,7 @@ class ScalerMisused(Rule):
                     remedy=f"Clip for the last batch of a step only: `if {owner}.sync_gradients:`.",
                     because=[("FP16 and the number of batches are chosen here", charge.location)],
                     # The number may be 1 by default.
-                    confidence=Confidence.DEFINITE if isinstance(number, Const) else Confidence.LIKELY,
+                    confidence=Confidence.DEFINITE if number.is_constant else Confidence.LIKELY,
                 )
                 return
 
@@ -175,8 +175,9 @@ def _batches_that_it_scales(charge: UseManaged | None) -> Value | None:
     """How many batches Accelerate makes a step of, where it was told to scale for FP16 itself, and of several."""
     if charge is None or charge.framework != "accelerate" or "spreading" in charge.otherwise:
         return None
-    number = single_of(charge.setting("gradient_accumulation_steps"))
-    several = number is not None and (number.config or constant_of(number) not in (None, 1))
+    steps = charge.setting("gradient_accumulation_steps")
+    number = steps.single if steps is not None else None
+    several = number is not None and (number.config or number.in_python not in (None, 1))
     return number if several and charge.told("mixed_precision") == "fp16" else None
 
 

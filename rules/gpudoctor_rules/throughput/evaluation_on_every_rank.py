@@ -29,12 +29,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.data import shares_nothing
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.provenance import is_whole
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.questions.whole_data import goes_over_all
 from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
@@ -104,11 +103,4 @@ def _name_of_data(loader: Loader) -> str:
 
 def _whole(program: Program, loader: Loader, start: Iterate) -> bool:
     """All of the data set lies before each rank that evaluates."""
-    if loader.opaque or loader.managed or loader.sharded or loader in program.escaped:
-        return False
-    if not shares_nothing(loader.sampler, start.condition) or not shares_nothing(loader.batch_sampler, start.condition):
-        return False
-    shuffled = loader.shuffles(start.condition)
-    return loader.dataset is not None and loader.dataset.restrict(start.condition).all(
-        lambda each: is_whole(each, shuffled)
-    )
+    return loader not in program.escaped and goes_over_all(loader, start.condition)

@@ -1,0 +1,51 @@
+"""Whether a loop goes over all of the data, for rules about data that ranks should share out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
+from gpudoctor.lint.domain.data import GO_OVER_ALL, Dataset, Sampler
+from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.provenance import is_table
+from gpudoctor.lint.flow.condition import Divergence
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader
+    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.flow.condition import Condition
+
+
+def goes_over_all(loader: Loader, when: Condition) -> bool:
+    """On such paths the loader goes over all of its data set, which is all of the data; no framework shares it out."""
+    if loader.opaque or loader.managed or loader.sharded or loader.dataset is None:
+        return False
+    if not shares_nothing(loader.sampler, when) or not shares_nothing(loader.batch_sampler, when):
+        return False
+    # On these paths: `shuffle=(sampler is None)` has two answers.
+    shuffled = loader.shuffles(when)
+    return loader.dataset.restrict(when).all(lambda value: _is_whole(value, shuffled))
+
+
+def shares_nothing(given: Values | None, when: Condition) -> bool:
+    """No sampler is given, or one that goes over all of the data."""
+    return given is None or given.restrict(when).all(
+        lambda value: (
+            value.is_none
+            or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
+        )
+    )
+
+
+def _is_whole(dataset: Value, shuffled: bool) -> bool:
+    """All of the data, and not a share or a stream that may be cut out of sight."""
+    # `Subset(data, range(rank, n, world_size))` is sharding by hand.
+    if dataset.divergence & Divergence.RANK:
+        return False
+    if isinstance(dataset, Dataset):
+        # A stream is often split between ranks inside of `__iter__`, out of sight.
+        return dataset.iterable is False and not dataset.sharded and not dataset.draws
+    # What shuffles has an index, so it is no stream that may be cut elsewhere; a table has one in any case.
+    read = bool(dataset.escaped_from)
+    known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range))
+    return known and (shuffled or is_table(dataset))
