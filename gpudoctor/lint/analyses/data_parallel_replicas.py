@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
-from gpudoctor.lint.domain.tensor import Extent, Tensor, tensors_in
+from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
 from gpudoctor.lint.hooks import HOOKS, told
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.module import Module
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.library_context import LibraryContext
-
-ELEMENTWISE = frozenset({"float", "half", "double", "bfloat16", "squeeze", "contiguous", "abs", "neg"})
-"""Methods that change values, not how many there are."""
-ANSWERS = frozenset(
-    "eq ne lt le gt ge isclose isnan isinf isfinite logical_and logical_or logical_not logical_xor".split()
-)
-PICKS = frozenset({"nonzero", "masked_select", "unique", "unique_consecutive"})
-"""What takes as many numbers as the numbers themselves say."""
-KEEPS = frozenset("cat concat zeros_like ones_like empty_like view reshape flatten unsqueeze sigmoid exp log".split())
-"""What gives as many numbers as it gets, perhaps in another shape."""
 
 
 def gathered(call: Call, core: Module, output: Tensor) -> Tensor:
@@ -133,35 +123,6 @@ def extent_of_part(do: LibraryContext, tensor: Tensor, key: object) -> Extent | 
     """What is known about the part of an output under a key."""
     known = do.state(tensor, TensorState.numbers_of_each_gpu) if key is not None else None
     return Extent.EACH_GPU if any(item.single == Const(key) for item in items_held(known)) else None
-
-
-def of_extent(value: Value, extent: Extent | None) -> Value:
-    """The result of an operation, with what is known of its extent."""
-    return replace(value, extent=extent) if extent is not None and isinstance(value, Tensor) else value
-
-
-def extent_of_sum(values: list[Value]) -> Extent | None:
-    """The extent of what an arithmetic operator makes of these."""
-    extents = [value.extent for value in tensors_in(values)]
-    if Extent.OF_DATA in extents:
-        return Extent.OF_DATA
-    if Extent.EACH_GPU in extents:
-        return Extent.EACH_GPU
-    plain = all(isinstance(value, (Tensor, Const)) or value.config for value in values)
-    return Extent.NUMBER if plain and extents and all(each is Extent.NUMBER for each in extents) else None
-
-
-def extent_by(call: Call, name: str, given: list[Value]) -> Extent | None:
-    """The extent of what an operation makes of these: a number where it takes the mean or most of everything."""
-    if isinstance(call.receiver, Tensor) and name in ELEMENTWISE:
-        return call.receiver.extent
-    if name in ANSWERS:
-        return Extent.CHOICE
-    if name in PICKS or (name in KEEPS and any(each.extent is Extent.OF_DATA for each in tensors_in(given))):
-        return Extent.OF_DATA
-    more = call.args[1:] if call.receiver is None else call.args
-    whole = name in ("mean", "sum", "max", "min") and not more and not call.keywords.keys() - {"dtype"}
-    return Extent.NUMBER if whole else None
 
 
 def reduces(given: Values | None) -> bool:

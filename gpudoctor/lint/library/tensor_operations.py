@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.collective_taint import after_operator
-from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_sum, of_extent
+from gpudoctor.lint.analyses.extents import extent_of_sum, of_extent
 from gpudoctor.lint.analyses.forward_body import check_meeting
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
 from gpudoctor.lint.domain.abstract_state import TensorState

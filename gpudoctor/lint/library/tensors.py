@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.async_work import note_pending
 from gpudoctor.lint.analyses.collective_taint import after_operation, depends_on, marks_of, note_in_place, note_view
-from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, extent_of_part, of_extent
+from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_part
+from gpudoctor.lint.analyses.extents import extent_by, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, may_lack_graph, of_arithmetic
 from gpudoctor.lint.contents import new_list

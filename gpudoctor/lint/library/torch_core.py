@@ -7,7 +7,8 @@ import re
 from functools import partial
 
 from gpudoctor.lint.analyses.collective_taint import after_operation
-from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, of_extent, reduces, takes_mean
+from gpudoctor.lint.analyses.data_parallel_replicas import reduces, takes_mean
+from gpudoctor.lint.analyses.extents import extent_by, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, SHAPED, check_meeting, joined, root_of
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic
 from gpudoctor.lint.contents import known_items
