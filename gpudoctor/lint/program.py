@@ -51,7 +51,7 @@ from gpudoctor.lint.events.training_step import (
     OptimizerStep,
     TakeGradient,
 )
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy, disjunction
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy, asked_on_each, disjunction
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.record import dataclass, field, replace
 
@@ -595,8 +595,7 @@ class Program:
     def asked_at(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
         """The tests that lead to all that happens at a place, but for those behind which the program trains."""
         ways = self.ways_to(place, inside)
-        shared = reduce(Condition.intersection, ways) if ways else ()
-        found = (each for each in shared if each not in self.taken_on)
+        found = (each for each in asked_on_each(ways) if each not in self.taken_on)
         return sorted(found, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
 
     def ways_to(self, place: Location, inside: Iterable[Location] = ()) -> list[Condition]:

@@ -380,6 +380,19 @@ def _consequences(literal: Literal) -> Iterator[Literal]:
         yield from _consequences(part.negated())
 
 
+def asked_on_each(ways: Sequence[Condition]) -> list[Literal]:
+    """The tests that come out alike on each of these ways, be it of another object of the same name each time: a class
+    that is made for two data sets asks both what they are called."""
+    if len(ways) < 2:
+        return list(ways[0]) if ways else []
+    asked = [frozenset(map(_as_written, way)) for way in ways[1:]]
+    return [each for each in ways[0] if all(_as_written(each) in others for others in asked)]
+
+
+def _as_written(literal: Literal) -> Hashable:
+    return literal.atom.place, repr(literal.atom.key), literal.holds
+
+
 def disjunction(one: Condition, other: Condition) -> Condition | None:
     """One condition for `one or other` where that is again a conjunction, else None."""
     if one.implies(other):

@@ -117,12 +117,16 @@ def _replace(call: Call[Text]) -> Values:
 
 @MODELS.attribute(Text, "parent", "parents", "name", "stem", "suffix", "suffixes", "parts")
 def _part_of_path(call: Call[Text]) -> Values:
-    """Which part of it names the rank is not known: where one part ends is not kept."""
+    """Which part of it names the rank is not known, but for a file of the program: where one part ends is not kept."""
     place = on_disk(call.receiver)
     if place is not None and call.name == "parent":
         return singleton(_place(os.path.dirname(place)))
     if place is not None and call.name == "parents":
         return singleton(TupleOf(tuple(map(singleton, _above(place)))))
+    last = os.path.basename(place) if place is not None else ""
+    named = {"name": last, "stem": os.path.splitext(last)[0], "suffix": os.path.splitext(last)[1]}.get(call.name)
+    if last and named is not None:
+        return singleton(Const(named))
     term = Attribute(call.receiver, call.name)
     return call.unknown(term, "a part of a path", call.receiver.divergence)
 

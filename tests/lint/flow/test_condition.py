@@ -7,6 +7,8 @@ from itertools import product
 import pytest
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.symbols import Compares
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.flow.condition import (
     ALWAYS,
     Atom,
@@ -15,6 +17,7 @@ from gpudoctor.lint.flow.condition import (
     Equality,
     Inequality,
     Literal,
+    asked_on_each,
     complement,
     disjunction,
 )
@@ -255,3 +258,18 @@ def test_a_composed_test_is_excluded_by_what_its_parts_came_out_as():
     not_both = Condition().conjoined_with(Literal(both, False))
     assert not_both.and_(all_of(A)).excludes(all_of(B))
     assert not not_both.excludes(all_of(B))
+
+
+def test_the_same_test_of_another_object_is_asked_on_each_way() -> None:
+    place = Location("data.py", 7)
+
+    def named(of: str) -> Literal:
+        asked = Unknown(Anonymous("setting", of), "a setting", "config.name")
+        return Literal(Atom(Compares("==", asked, Const("near")), text="config.name == 'near'", place=place), True)
+
+    first, second = ALWAYS.conjoined_with(named("a")), ALWAYS.conjoined_with(named("b"))
+    assert not first.intersection(second).literals
+    assert asked_on_each([first, second]) == [named("a")]
+    assert asked_on_each([first, second, ALWAYS]) == []
+    assert asked_on_each([first]) == [named("a")]
+    assert asked_on_each([]) == []

@@ -55,6 +55,8 @@ FILES = {
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.yaml")
     reveal(yaml.safe_load(open(here))["seed"])  #: 42
     reveal(yaml.safe_load((Path(__file__).parent / "train.yaml").read_text())["seed"])  #: 42
+    reveal(yaml.safe_load(open(Path(__file__).stem + ".yaml"))["seed"])  #: 42
+    reveal((Path(__file__).name, Path(__file__).suffix))  #: ('train.py', '.py')
 {YAML}""",
     "entries as attributes": f"""
     import yaml
