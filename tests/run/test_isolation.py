@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def test_ranks_end_with_a_watcher_that_is_killed_and_the_next_run_clears_up(tmp_
     temporary.mkdir()
     work.mkdir()
     (work / "train.py").write_text(WAITS)
-    (work / "short.py").write_text("import torch\n")
+    (work / "short.py").touch()
     # Of somebody who is making it just now.
     (temporary / "gpudoctor-run-fresh").mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary), MARK: str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
@@ -76,11 +77,14 @@ def test_the_launcher_is_no_part_of_the_users_folder(tmp_path: Path) -> None:
     _strangers(work, mark, *sys.stdlib_module_names - {"__future__"}, "torch", "numpy")
     (tmp_path / "train.py").write_text(ENDED)
     code = f"import sys; sys.path[:] = {sys.path!r}; from gpudoctor.cli import main; sys.exit(main())"
-    ended = plain(
-        work, sys.executable, "-c", code, "run", "--no-lint", "--nproc-per-node", "2", "../train.py", cold=True
-    )
+    report = tmp_path / "report.json"
+    options = ("--no-lint", "--output-format", "json", "--output-file", str(report), "--nproc-per-node", "2")
+    ended = plain(work, sys.executable, "-c", code, "run", *options, "../train.py", cold=True)
     assert not mark.exists(), mark.read_text()
     assert ended.returncode == 0, ended.stderr
+    # Processes that have begun as a user's do, of which nothing is forked.
+    seen = json.loads(report.read_text())
+    assert (seen["findings"], [rank["steps"] for rank in seen["ranks"]]) == ([], [8, 8])
 
 
 def test_instruments_take_no_file_of_the_user_for_a_module_of_python(tmp_path: Path) -> None:
@@ -118,5 +122,5 @@ def test_a_program_that_changes_python_ends_as_without_us(tmp_path: Path, harm: 
     program = "x = torch.nn.Linear(1, 1)\nx(torch.ones(1, 1)).backward()\ntorch.optim.SGD(x.parameters()).step()\n"
     (tmp_path / "train.py").write_text(f"import torch\n{harm}\n{program}print('done')\n")
     alone = plain(tmp_path, sys.executable, "train.py")
-    watched = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--no-lint", "train.py", cold=True)
+    watched = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--no-lint", "train.py")
     assert (watched.returncode, watched.stdout) == (alone.returncode, alone.stdout) == (0, "done\n")

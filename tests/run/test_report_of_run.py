@@ -49,7 +49,7 @@ def test_a_checkpoint_that_goes_through_an_open_file_is_told_once(tmp_path: Path
 
 def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(ENDED)
-    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py", cold=True)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
     assert watched.status == 0
     assert watched.codes == set()
     assert [rank["rank"] for rank in watched.report["ranks"]] == [0, 1]
