@@ -153,11 +153,7 @@ def _each_once(values: Iterable[Value]) -> Iterable[str]:
 
 _SECTIONS: dict[str, Describe] = {
     "Frameworks in charge": {UseManaged: lambda event: f"{event.framework}: {event.call}"},
-    "Processes": {
-        InitGroup: _init,
-        Spawn: _spawn,
-        DestroyGroup: lambda event: "destroy_process_group",
-    },
+    "Processes": {InitGroup: _init, Spawn: _spawn, DestroyGroup: lambda event: "destroy_process_group"},
     "Wrapped models": {Wrap: _wrap},
     "Data": {
         MakeSampler: _sampler,

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
     from gpudoctor.probe.results import Change, Comparison
     from gpudoctor.report.text import Style
 
-_LOOKS = {
-    Direction.WORSE: "error",
-    Direction.BETTER: "help",
-    Direction.OTHER: "info",
-}
+_LOOKS = {Direction.WORSE: "error", Direction.BETTER: "help", Direction.OTHER: "info"}
 _MOST = 6
 _SIGN = 15
 

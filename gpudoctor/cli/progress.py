@@ -59,10 +59,7 @@ class Progress:
         # Imported late: where nobody looks, nothing is shown.
         import signal
 
-        if not hasattr(signal, "setitimer") or signal.getsignal(signal.SIGALRM) not in (
-            signal.SIG_DFL,
-            signal.SIG_IGN,
-        ):
+        if not hasattr(signal, "setitimer") or signal.getsignal(signal.SIGALRM) not in (signal.SIG_DFL, signal.SIG_IGN):
             return False
         try:
             signal.signal(signal.SIGALRM, self._look)

@@ -69,11 +69,7 @@ def _read_by(results: Iterable[EntryResult]) -> frozenset[str]:
 
 
 def _through_importers(
-    files: Sequence[FileTraits],
-    done: Container[str],
-    request: Request,
-    sources: Sources,
-    results: Results,
+    files: Sequence[FileTraits], done: Container[str], request: Request, sources: Sources, results: Results
 ) -> Iterator[EntryResult]:
     """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned.
 

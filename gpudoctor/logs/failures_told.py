@@ -37,15 +37,7 @@ _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 _COMMAND_OF_LAUNCHER = re.compile(rf"Command {STARTS_PYTHON}")
 _HANDLERS = ("sigkill_handler", "sigterm_handler", "_terminate_process_handler")
 """What launchers do when they are told to end, in which they may fail."""
-_KILLED = {
-    4: "SIGILL",
-    6: "SIGABRT",
-    7: "SIGBUS",
-    8: "SIGFPE",
-    9: "SIGKILL",
-    11: "SIGSEGV",
-    15: "SIGTERM",
-}
+_KILLED = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
 _NOT_TOLD = "ended; the log does not tell how"

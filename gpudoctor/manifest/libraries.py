@@ -95,10 +95,7 @@ def _pytorch() -> Iterator[LibraryEntry]:
         modules=("nn.",),
         mentions=("torch",),
         distribution="torch",
-        frameworks={
-            "torch.distributed.pipelining.PipelineStage": "pipeline",
-            "torch.distributed.rpc.init_rpc": "rpc",
-        },
+        frameworks={"torch.distributed.pipelining.PipelineStage": "pipeline", "torch.distributed.rpc.init_rpc": "rpc"},
         prepares=("distributed.rpc.init_rpc",),
         aliases={
             "torch.utils.data.dataset.": "torch.utils.data.",
@@ -345,9 +342,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         shadowed=True,
         belongs=(ALL, "transformers"),
         frameworks=_all(
-            "transformers",
-            "trl",
-            "SFTTrainer RewardTrainer DPOTrainer KTOTrainer ORPOTrainer CPOTrainer GRPOTrainer",
+            "transformers", "trl", "SFTTrainer RewardTrainer DPOTrainer KTOTrainer ORPOTrainer CPOTrainer GRPOTrainer"
         ),
         mentions=("import trl", "from trl"),
     )

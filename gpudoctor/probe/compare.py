@@ -10,16 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from gpudoctor.probe.environment_diff import surroundings
-from gpudoctor.probe.results import (
-    Bandwidth,
-    Change,
-    Check,
-    Comparison,
-    Direction,
-    ProbeReport,
-    StepResult,
-    Verdict,
-)
+from gpudoctor.probe.results import Bandwidth, Change, Check, Comparison, Direction, ProbeReport, StepResult, Verdict
 from gpudoctor.probe.step_figures import efficiency_range
 from gpudoctor.record import dataclass
 

@@ -23,13 +23,7 @@ _SYSTEM = {
     "container": "the container",
 }
 _BYTES = ("memory_total", "memory_limit", "shm_total")
-_TORCH = {
-    "version": "torch",
-    "cuda": "CUDA in torch",
-    "rocm": "ROCm in torch",
-    "nccl": "NCCL",
-    "cudnn": "cuDNN",
-}
+_TORCH = {"version": "torch", "cuda": "CUDA in torch", "rocm": "ROCm in torch", "nccl": "NCCL", "cudnn": "cuDNN"}
 
 
 def surroundings(old: ProbeReport, new: ProbeReport) -> Iterator[str]:

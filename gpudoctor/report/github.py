@@ -17,12 +17,7 @@ if TYPE_CHECKING:
     from gpudoctor.report.report import Report
     from gpudoctor.report.text import Style
 
-_COMMANDS = {
-    Severity.ERROR: "error",
-    Severity.WARNING: "warning",
-    Severity.PERF: "notice",
-    Severity.INFO: "notice",
-}
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.PERF: "notice", Severity.INFO: "notice"}
 
 
 def render(report: Report, style: Style) -> Iterator[str]:

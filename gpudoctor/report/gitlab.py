@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from gpudoctor.report.report import Report
     from gpudoctor.report.text import Style
 
-_SEVERITIES = {
-    Severity.ERROR: "critical",
-    Severity.WARNING: "major",
-    Severity.PERF: "minor",
-    Severity.INFO: "info",
-}
+_SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.PERF: "minor", Severity.INFO: "info"}
 
 
 def render(report: Report, style: Style) -> Iterator[str]:

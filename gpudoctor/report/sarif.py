@@ -138,11 +138,7 @@ def _in_link(text: str) -> str:
 
 
 def _related(number: int, related: Related) -> Json:
-    return {
-        "id": number,
-        "message": {"text": _plain(related.message)},
-        **_location(related.location),
-    }
+    return {"id": number, "message": {"text": _plain(related.message)}, **_location(related.location)}
 
 
 def _fix(fix: Fix) -> Json:

@@ -52,12 +52,7 @@ def batch_norm_gather_stats_with_counts(
 
 
 def batch_norm_elemt(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    mean: Tensor,
-    invstd: Tensor,
-    eps: float,
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor, eps: float
 ) -> Tensor:
     """The normalized input."""
     found = (_exact(input) - _wide(mean, input)) * _wide(invstd, input)

@@ -14,13 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from gpudoctor.lint.discovery.top_level import (
-    computes,
-    deeds_of,
-    main_guard,
-    name_parts,
-    started_by_decorator,
-)
+from gpudoctor.lint.discovery.top_level import computes, deeds_of, main_guard, name_parts, started_by_decorator
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package, is_command, started_in

@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.classify import (
-    classify,
-    glance,
-    glance_at_all,
-    settled,
-)
+from gpudoctor.lint.discovery.classify import classify, glance, glance_at_all, settled
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.file_traits import FileTraits, Role

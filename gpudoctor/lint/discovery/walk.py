@@ -23,11 +23,7 @@ _UNLESS_PACKAGE = frozenset({"build", "dist"})
 
 
 def collect(
-    paths: Sequence[str],
-    exclude: Sequence[str] = (),
-    *,
-    respect_gitignore: bool = True,
-    edited: Container[str] = (),
+    paths: Sequence[str], exclude: Sequence[str] = (), *, respect_gitignore: bool = True, edited: Container[str] = ()
 ) -> tuple[dict[str, str], list[Problem]]:
     """The files to read, by their paths without links, each as it was named or found first; and a problem for each path
     that leads nowhere.
@@ -88,12 +84,7 @@ class _Exclusion:
 
 
 def _walk(
-    folder: str,
-    excluded: _Exclusion,
-    problems: list[Problem],
-    *,
-    respect_gitignore: bool,
-    launch_files: bool = False,
+    folder: str, excluded: _Exclusion, problems: list[Problem], *, respect_gitignore: bool, launch_files: bool = False
 ) -> Iterator[str]:
     # Imported late: nothing is searched for where programs are named.
     from gpudoctor.lint.discovery.gitignore import NOTHING, ignoring_around

@@ -358,13 +358,7 @@ _NAMESPACES: dict[type[Value], Callable[[Evaluator, Any, str, ast.AST], Values]]
 """What holds names and is no object: its attributes are found elsewhere than those of objects."""
 
 
-def library_call(
-    m: Evaluator,
-    name: str,
-    arguments: Arguments,
-    node: ast.AST,
-    receiver: Value | None,
-) -> Call:
+def library_call(m: Evaluator, name: str, arguments: Arguments, node: ast.AST, receiver: Value | None) -> Call:
     """A call as a library model sees it."""
     result_name = m.hints.get(id(node))
     return Call(m, name, arguments, node, result_name, receiver)

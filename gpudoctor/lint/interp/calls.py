@@ -173,13 +173,7 @@ def run_body(m: Evaluator, generator: Generator, on_yield: object, node: ast.AST
     return _run(m, function, Arguments(generator.args, dict(generator.keywords)), node, on_yield)
 
 
-def _run(
-    m: Evaluator,
-    function: Function,
-    arguments: Arguments,
-    node: ast.AST,
-    on_yield: object = None,
-) -> Values:
+def _run(m: Evaluator, function: Function, arguments: Arguments, node: ast.AST, on_yield: object = None) -> Values:
     if _is_too_deep(m, function, node, arguments):
         _open(m, arguments)
         return m.unknown(node, f"{function.label} calls itself")
@@ -426,13 +420,7 @@ def _is_chosen(m: Evaluator, values: Values, nested: bool = False) -> bool:
     return True
 
 
-def _construct(
-    m: Evaluator,
-    made: Value,
-    initialiser: Values,
-    arguments: Arguments,
-    node: ast.AST,
-) -> None:
+def _construct(m: Evaluator, made: Value, initialiser: Values, arguments: Arguments, node: ast.AST) -> None:
     around = HOOKS.constructions.get(type(made))
 
     def run(given: Arguments) -> Values:

@@ -335,11 +335,7 @@ class Evaluator(ExecutionState, LibraryContext):
             frame.on_yield(values)
 
     def run_spawned(
-        self,
-        function: Values,
-        arguments: Arguments,
-        node: ast.AST,
-        prepare: Callable[[], None] = lambda: None,
+        self, function: Values, arguments: Arguments, node: ast.AST, prepare: Callable[[], None] = lambda: None
     ) -> None:
         """What a spawned process does, with its own memory of what it changes, after its launcher has prepared it."""
         # A rank that starts processes starts another job: they have neither its group nor what its tests have told.

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
-from gpudoctor.lint.domain.value import (
-    FALSE,
-    TRUE,
-    UNBOUND,
-    Allocated,
-    Anonymous,
-    Unknown,
-    Value,
-    Values,
-    singleton,
-)
+from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Anonymous, Unknown, Value, Values, singleton
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision, Stop

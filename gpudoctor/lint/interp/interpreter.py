@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.symbols import PlaceOnDisk
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, singleton
-from gpudoctor.lint.interp import (
-    attributes,
-    calls,
-    imports,
-    items,
-    library,
-    statements,
-    truthiness,
-    with_statements,
-)
+from gpudoctor.lint.interp import attributes, calls, imports, items, library, statements, truthiness, with_statements
 from gpudoctor.lint.interp.annotations import object_of_settings
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.expressions import EVALUATORS

@@ -45,11 +45,7 @@ _WORK = (
 
 
 def programs_of(
-    entry: ModuleFile,
-    what: Classified,
-    project: Project,
-    launch: str = "auto",
-    started: AsStarted = NOT_STARTED,
+    entry: ModuleFile, what: Classified, project: Project, launch: str = "auto", started: AsStarted = NOT_STARTED
 ) -> list[Program]:
     """The entry executed in each world that it is written for, with what its launch files say of the start."""
     start = EntryStart(entry, what, started)

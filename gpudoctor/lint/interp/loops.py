@@ -14,17 +14,7 @@ from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import (
-    Allocated,
-    Anonymous,
-    Const,
-    Unknown,
-    Value,
-    Values,
-    int_of,
-    singleton,
-    text_of,
-)
+from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, int_of, singleton, text_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal

@@ -11,18 +11,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Attribute, Compares, IsTrue, OneOf
-from gpudoctor.lint.domain.value import (
-    FALSE,
-    NONE,
-    TRUE,
-    Anonymous,
-    Const,
-    Truth,
-    Unknown,
-    Value,
-    Values,
-    singleton,
-)
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart

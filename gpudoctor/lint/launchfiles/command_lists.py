@@ -28,11 +28,7 @@ def command_of(
             length += 1
     text = PlacedText(shown, pieces)
     made = tuple(
-        Word(
-            _parts(word, variables),
-            text.location(*span),
-            inside=(span,),
-        )
+        Word(_parts(word, variables), text.location(*span), inside=(span,))
         for (word, _), span in zip(words, spans, strict=True)
     )
     whole = text.location(0, max(0, length - 1))

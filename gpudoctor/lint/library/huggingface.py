@@ -7,12 +7,7 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.function import (
-    Class,
-    Instance,
-    Namespace,
-    library_name_of,
-)
+from gpudoctor.lint.domain.function import Class, Instance, Namespace, library_name_of
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind

@@ -451,9 +451,7 @@ def _move(call: Call[Module | Wrapper]) -> Values:
     # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
     elif call.open_ended or not dtype:
         put_on(
-            call.do,
-            module.core,
-            singleton(Unknown(Anonymous("moved", call.allocation_site()), "an unknown device")),
+            call.do, module.core, singleton(Unknown(Anonymous("moved", call.allocation_site()), "an unknown device"))
         )
     return singleton(module)
 

@@ -9,14 +9,7 @@ from gpudoctor.lint.contents import described_by, known_items, note_any_name, pa
 from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.function import (
-    BoundMethod,
-    ChosenCall,
-    Instance,
-    Namespace,
-    Partial,
-    class_of,
-)
+from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Namespace, Partial, class_of
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters

@@ -41,9 +41,7 @@ AT_THE_END = ErrorText(
 )
 """How a process is aborted that forgets a thread."""
 ABORTED = ErrorText(
-    r"SIGABRT|Aborted",
-    FailureRole.OWN,
-    "Native code ended the process: the lines before this one say why.",
+    r"SIGABRT|Aborted", FailureRole.OWN, "Native code ended the process: the lines before this one say why."
 )
 """How a process ends that has told its error in native code."""
 ERROR_TEXTS: tuple[ErrorText, ...] = (

@@ -14,12 +14,7 @@ ENDING_TEXTS: tuple[ErrorText, ...] = (
         "there is none for this call.",
         "Send tensors of the GPU that `device_id` names, or leave it out of `init_process_group`.",
     ),
-    ErrorText(
-        r"INTERNAL ASSERT FAILED",
-        _OWN,
-        "PyTorch stopped on an error of its own.",
-        library="torch",
-    ),
+    ErrorText(r"INTERNAL ASSERT FAILED", _OWN, "PyTorch stopped on an error of its own.", library="torch"),
     ErrorText(
         r"CUDA error: (?:the )?launch timed out|CUDA error",
         _OWN,

@@ -98,11 +98,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         _PEER,
         "The launchers of the nodes had closed their rendezvous: the launcher of another node had ended before.",
     ),
-    ErrorText(
-        r"RendezvousGracefulExitError",
-        _STOPPED,
-        "The launcher left its rendezvous because it was told to end.",
-    ),
+    ErrorText(r"RendezvousGracefulExitError", _STOPPED, "The launcher left its rendezvous because it was told to end."),
     ErrorText(
         r"RPC call to \w+ timed out|sample_tokens timed out|TimeoutError: RPC",
         _WAIT,
@@ -190,10 +186,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         library="slurm",
     ),
     ErrorText(
-        r"[Kk]eyboard ?[Ii]nterrupt|got signal: 2\b",
-        _STOPPED,
-        "Somebody has stopped it (Ctrl-C).",
-        library="python",
+        r"[Kk]eyboard ?[Ii]nterrupt|got signal: 2\b", _STOPPED, "Somebody has stopped it (Ctrl-C).", library="python"
     ),
     ErrorText(
         r"closing signal SIG(?:TERM|INT)",

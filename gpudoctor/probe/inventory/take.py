@@ -10,16 +10,7 @@ from typing import TypeVar
 
 from gpudoctor.plain import from_plain
 from gpudoctor.probe.inventory.environment import variables
-from gpudoctor.probe.inventory.facts import (
-    Driver,
-    Gpu,
-    GpuPair,
-    Inventory,
-    Network,
-    System,
-    TorchDevice,
-    TorchView,
-)
+from gpudoctor.probe.inventory.facts import Driver, Gpu, GpuPair, Inventory, Network, System, TorchDevice, TorchView
 from gpudoctor.probe.inventory.field import NOT_ASKED, Absence, absent
 from gpudoctor.probe.inventory.meanings import Surroundings
 from gpudoctor.probe.inventory.subprocess_query import Answers, Errand

@@ -106,14 +106,4 @@ MISTAKEN = {
     "TORCH_CUDA_ALLOC_CONF": "PYTORCH_CUDA_ALLOC_CONF",
 }
 # Where every name is known, so that another one is a mistake or news.
-FAMILIES = (
-    "NCCL_",
-    "TORCH_NCCL_",
-    "TORCH_FR_",
-    "TORCH_DIST",
-    "GLOO_",
-    "CUDA_VIS",
-    "CUDA_DEVICE",
-    "OMP_NUM",
-    "MASTER_",
-)
+FAMILIES = ("NCCL_", "TORCH_NCCL_", "TORCH_FR_", "TORCH_DIST", "GLOO_", "CUDA_VIS", "CUDA_DEVICE", "OMP_NUM", "MASTER_")

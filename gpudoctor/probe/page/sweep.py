@@ -62,12 +62,7 @@ def _limits(axes: Axes, rows: list[Bandwidth], expected: float | None) -> None:
     axes.set_ylim(0, 1.12 * top if top > 0 else 1)
     if expected is not None:
         axes.axhline(expected, color=INK, linewidth=1.5, linestyle=(0, (2, 2)))
-        axes.annotate(
-            f"expected: {figures.number(expected)}",
-            (sizes[0], expected),
-            (0, 4),
-            textcoords="offset points",
-        )
+        axes.annotate(f"expected: {figures.number(expected)}", (sizes[0], expected), (0, 4), textcoords="offset points")
 
 
 def _spread(sizes: list[int]) -> list[int]:

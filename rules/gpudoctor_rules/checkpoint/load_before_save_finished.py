@@ -52,10 +52,7 @@ class LoadBeforeSaveFinished(Rule):
     code = "GPU604"
     name = "load-before-save-finished"
     severity = Severity.ERROR
-    errors = (
-        "FileNotFoundError: [Errno 2] No such file or directory: 'model.pt'",
-        *TORN_FILE,
-    )
+    errors = ("FileNotFoundError: [Errno 2] No such file or directory: 'model.pt'", *TORN_FILE)
     stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "ended_well")

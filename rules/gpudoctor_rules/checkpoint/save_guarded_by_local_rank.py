@@ -67,10 +67,7 @@ class SaveGuardedByLocalRank(Rule):
                 message=f"Local rank 0 of each node writes {save.path_shown()}: on several nodes with one disk they "
                 "all write it at the same time.",
                 remedy=f"Test the rank of the whole job instead: `if {asked_first(program, save)}:`.",
-                because=[
-                    ("the local rank is tested here", asked),
-                    ("and here it happens", save.location),
-                ],
+                because=[("the local rank is tested here", asked), ("and here it happens", save.location)],
                 cause=asked,
             )
 

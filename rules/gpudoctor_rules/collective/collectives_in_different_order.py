@@ -49,10 +49,7 @@ class CollectivesInDifferentOrder(Rule):
     code = "GPU512"
     name = "collectives-in-different-order"
     severity = Severity.ERROR
-    errors = (
-        *MISMATCH,
-        *STUCK,
-    )
+    errors = (*MISMATCH, *STUCK)
     stops = True
     shows_when = ("distributed", "ended_well")
     of_ranks = True

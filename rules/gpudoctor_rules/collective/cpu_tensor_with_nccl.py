@@ -44,10 +44,7 @@ class CpuTensorWithNccl(Rule):
     code = "GPU510"
     name = "cpu-tensor-with-nccl"
     severity = Severity.ERROR
-    errors = (
-        *NO_BACKEND,
-        "RuntimeError: Tensors must be CUDA and dense",
-    )
+    errors = (*NO_BACKEND, "RuntimeError: Tensors must be CUDA and dense")
     stops = True
     of_ranks = True
     needs = (Collective,)

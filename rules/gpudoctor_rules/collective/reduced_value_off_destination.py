@@ -75,10 +75,7 @@ class ReducedValueOffDestination(Rule):
                 f"{they} what their tensor held before, or a part of the sum.",
                 remedy=f"{ON_ONE if shown else 'Let'} `dist.all_reduce` give the sum to all ranks.",
                 # The reduction may stand in a helper, far from where the number is used.
-                because=[
-                    ("it is reduced here", mark.place),
-                    (f"and {used} here", use.location),
-                ],
+                because=[("it is reduced here", mark.place), (f"and {used} here", use.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -91,10 +91,7 @@ class IterableDatasetNotSharded(Rule):
                 "GPUs do not shorten the epoch.",
                 remedy="Let `__iter__` yield every n-th sample, beginning at the rank: `islice(samples, rank, None, "
                 "world_size)`.",
-                because=[
-                    ("the stream is made here", stream.place),
-                    *where_averaged(averaged),
-                ],
+                because=[("the stream is made here", stream.place), *where_averaged(averaged)],
             )
         elif told.same_in_workers and workers > 1:
             yield self.found(

@@ -102,10 +102,7 @@ class MissingDistributedSampler(Rule):
                 "so more GPUs do not shorten the epoch.",
                 remedy=f"{_leave_out(averaged)}Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead "
                 "of `shuffle=True`, and call `sampler.set_epoch(epoch)` at the start of each epoch.",
-                because=[
-                    *where_averaged(averaged),
-                    ("the ranks train on these batches", training.start.location),
-                ],
+                because=[*where_averaged(averaged), ("the ranks train on these batches", training.start.location)],
                 # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
                 severity=Severity.WARNING if training.start.loop is None else None,
                 repair=None if _leave_out(averaged) else _share_out(program, loader, training),

@@ -77,10 +77,7 @@ class AllRanksOnOneGpu(Rule):
     code = "GPU204"
     name = "all-ranks-on-one-gpu"
     severity = Severity.ERROR
-    errors = (
-        *DUPLICATE_GPU,
-        *OUT_OF_MEMORY,
-    )
+    errors = (*DUPLICATE_GPU, *OUT_OF_MEMORY)
     fix_safety = Safety.UNSAFE
     needs = (DeviceUsed, Move)
 

@@ -114,11 +114,7 @@ def _on_gpus(charge: UseManaged) -> bool:
     return all(values is None or all(value.in_python in usual for value in values) for values, usual in given)
 
 
-_USUAL = {
-    "accelerator": ("gpu", "cuda", "auto"),
-    "cpu": (False,),
-    "device_placement": (True,),
-}
+_USUAL = {"accelerator": ("gpu", "cuda", "auto"), "cpu": (False,), "device_placement": (True,)}
 """With these settings batches go to GPUs."""
 
 

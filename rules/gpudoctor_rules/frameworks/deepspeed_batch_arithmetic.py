@@ -77,9 +77,7 @@ class DeepspeedBatchArithmetic(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         yield from self.crashed(
-            recording,
-            "Check batch related parameters",
-            remedy="Leave `train_batch_size` out: DeepSpeed computes it.",
+            recording, "Check batch related parameters", remedy="Leave `train_batch_size` out: DeepSpeed computes it."
         )
 
 

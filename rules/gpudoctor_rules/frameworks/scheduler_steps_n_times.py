@@ -46,13 +46,7 @@ from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import (
-    ACCELERATE,
-    handed_over,
-    is_prepared,
-    prepares_unseen,
-    taken_in_charge,
-)
+from gpudoctor_rules.frameworks._charge import ACCELERATE, handed_over, is_prepared, prepares_unseen, taken_in_charge
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Literal, Program, Recording, UseManaged, Value

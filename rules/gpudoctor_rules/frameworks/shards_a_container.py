@@ -85,10 +85,7 @@ class ShardsAContainer(Rule):
         layer = Either(tuple((Fresh(name, event.location),) for name in ("layer", "part", "block")))
         one_by_one = Repair(
             "Shard the layers one by one",
-            (
-                Under(event.location, ("for ", layer, " in ", *layers, ":")),
-                Replace(event.location, (layer,), part="0"),
-            ),
+            (Under(event.location, ("for ", layer, " in ", *layers, ":")), Replace(event.location, (layer,), part="0")),
         )
         return self.found(
             event.location,

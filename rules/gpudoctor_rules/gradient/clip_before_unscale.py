@@ -136,8 +136,7 @@ class ClipBeforeUnscale(Rule):
             # `GradScaler(enabled=args.amp)` scales nothing where that is off.
             needs=scaler.enabled if scaler.enabled is not None and scaler.enabled.single is not None else (),
             repair=Repair(
-                "Unscale the gradients first",
-                (Before(place, ((Holds(scaler), ".unscale_(", Holds(optimizer), ")"),)),),
+                "Unscale the gradients first", (Before(place, ((Holds(scaler), ".unscale_(", Holds(optimizer), ")"),)),)
             ),
         )
 

@@ -71,8 +71,7 @@ class ReentrantCheckpoint(Rule):
                 remedy="Pass `use_reentrant=False` to the checkpointing.",
                 because=[("the wrapper looks for unused parameters", wrapper.place)],
                 repair=Repair(
-                    "Compute it again without reentering",
-                    (SetArgument(event.location, "use_reentrant", ("False",)),),
+                    "Compute it again without reentering", (SetArgument(event.location, "use_reentrant", ("False",)),)
                 ),
             )
 

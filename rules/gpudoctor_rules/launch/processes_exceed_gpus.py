@@ -48,10 +48,7 @@ class ProcessesExceedGpus(Rule):
     code = "GPU423"
     name = "processes-exceed-gpus"
     severity = Severity.ERROR
-    errors = (
-        *INVALID_ORDINAL,
-        *DUPLICATE_GPU,
-    )
+    errors = (*INVALID_ORDINAL, *DUPLICATE_GPU)
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:

@@ -59,10 +59,7 @@ class RankArithmetic(Rule):
     code = "GPU415"
     name = "rank-arithmetic"
     severity = Severity.ERROR
-    errors = (
-        *PORT_TAKEN,
-        *NO_SUCH_RANK,
-    )
+    errors = (*PORT_TAKEN, *NO_SUCH_RANK)
     stops = True
     shows_when = ("ended_well",)
     needs = (InitGroup,)

@@ -45,10 +45,7 @@ class UnusedParameters(Rule):
     code = "GPU112"
     name = "unused-parameters"
     severity = Severity.WARNING
-    errors = (
-        *UNUSED,
-        "Parameter indices which did not receive grad for rank 0: 2 3",
-    )
+    errors = (*UNUSED, "Parameter indices which did not receive grad for rank 0: 2 3")
     stops = True
     shows_when = ("distributed", "ended_well")
     needs = (UnusedPart,)

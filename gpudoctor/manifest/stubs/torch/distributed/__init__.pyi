@@ -4,15 +4,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from gpudoctor.manifest.effects import (
-    GlobalRank,
-    LocalRank,
-    Setting,
-    WorldSize,
-    between_two,
-    collective,
-    makes_group,
-)
+from gpudoctor.manifest.effects import GlobalRank, LocalRank, Setting, WorldSize, between_two, collective, makes_group
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, **more): ...
 def get_rank(group=None) -> GlobalRank: ...
