@@ -7,6 +7,7 @@ from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.symbols import OneOf
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.record import dataclass, field, fields
@@ -77,6 +78,18 @@ class Loop:
         return any(item.is_model for item in self.items)
 
 
+def _still_parts(guard: Literal, condition: Condition) -> bool:
+    """The ranks may answer otherwise, also where the other tests of the condition have come out as they have: of a
+    choice among objects, one of which rank 0 alone has, another one may be the same for all."""
+    if not isinstance(guard.atom.key, OneOf):
+        return True
+    others = Condition(condition.literals - {guard})
+    left = guard.atom.key.values.restrict(others).bindings
+    return any(
+        (each.value.divergence | each.condition.difference(others).divergence) & Divergence.RANK for each in left
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class EventContext:
     """How the program came to an event."""
@@ -144,9 +157,11 @@ class Event:
     def rank_guards(self) -> tuple[Literal, ...]:
         """The tests on the rank that had to come out right to get here; empty where all ranks get here, as far as is
         known: code that was not read may ask its ranks something else than which one they are."""
-        asked = self.context.condition.depending_on(Divergence.RANK)
+        condition = self.context.condition
+        asked = condition.depending_on(Divergence.RANK)
         # `if helper.should_log(rank):` of code we do not have may hold on every rank.
-        return tuple(literal for literal in asked if not literal.atom.divergence & Divergence.UNREAD)
+        own = (literal for literal in asked if not literal.atom.divergence & Divergence.UNREAD)
+        return tuple(literal for literal in own if _still_parts(literal, condition))
 
     @property
     def local_guards(self) -> tuple[Literal, ...]:

@@ -189,7 +189,8 @@ def _by_itself(program: Program, save: Save) -> bool:
     known = program.has_entry or program.managed_by <= program.leaving("loop")
     known = known and program.managed_by <= program.leaving("saving")
     # Of a loop that the program has written itself, a framework may be used for its device alone.
-    trained = program.has(LoopRun) or any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
+    wrapped = any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
+    trained = wrapped or program.has(LoopRun) or any(each.managed for each in program.events(Backward))
     return known and (save.call == "torch.save" or (save.whole and trained))
 
 

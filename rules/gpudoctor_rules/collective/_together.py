@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.symbols import Compares, Operation
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import term_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
+from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
@@ -177,6 +178,7 @@ def lonely_collectives(program: Program) -> list[Alone[Collective]]:
         event
         for event in program.events(Collective)
         if _of_all_ranks(event) and not (event.rank_guards and all(guard in members for guard in event.rank_guards))
+        if not any(_is_served(program, event, guard) for guard in event.rank_guards)
     ]
     instead = _in_place_of_others(program) if any(event.rank_guards for event in calls) else ()
     return reached_alone((event for event in calls if event not in instead), _kind)
@@ -187,6 +189,14 @@ def _tests_of_members(program: Program) -> list[Literal]:
     its members."""
     made = [event for event in program.events(InitGroup) if event.world_size is not None]
     return [guard for event in made for guard in event.rank_guards]
+
+
+def _is_served(program: Program, event: Collective, guard: Literal) -> bool:
+    """A loop of these ranks alone, in which they wait for what code that was not read lets the others call: the handler
+    of a page, `button.click(fn=generate)`, sends out what is to be done."""
+    waiting = [loop for loop in event.loops if not loop.source]
+    theirs = any(all(guard in each.condition for each in program.during(loop, Collective)) for loop in waiting)
+    return theirs and any(guard.negated() in each.condition for each in program.events(Escape))
 
 
 def _in_place_of_others(program: Program) -> list[Collective]:

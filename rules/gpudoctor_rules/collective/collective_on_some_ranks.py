@@ -18,7 +18,8 @@ No automatic fix. Move the collective in front of the test on the rank, or after
 
 The other ranks make the same call on their side of the test (`if rank == 0: broadcast(...)`, `else: broadcast(...)`),
 or before or after it (the pair of barriers around work that one rank does first); the call names a process group of
-its own; it is point to point (`send`, `recv`); the test asks for the world, not for the rank (`is_initialized()`).
+its own; it is point to point (`send`, `recv`); the test asks for the world, not for the rank (`is_initialized()`); a
+`while` loop of these ranks alone waits there for code that was not read on the others, such as the handlers of a page.
 
 ## Sources
 
