@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.launchfiles.launchers import launches_in
+from gpudoctor.lint.launchfiles.launchers import Recipes
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
-from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
-from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, Word
+from gpudoctor.lint.launchfiles.shell import ScriptComment
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.variable_files import text_named, variables_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.shell import Scripts
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _ASSIGNS = re.compile(r"^(export\s+)?([\w-]+)\s*:=\s*(.+?)\s*$")
 _IMPORT = re.compile(r"^import\??\s+[\"'](.+?)[\"']")
@@ -29,15 +28,11 @@ _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _EXPANSION = re.compile(r"\{\{\{\{|\{\{(.*?)\}\}")
 
 
-def read_justfile(
-    shown: str, text: str, others: Scripts | None = None
-) -> tuple[list[ProgramStart], list[ScriptComment], list[ShellCommand]]:
-    """The programs that its recipes start, its comments, and all of its commands, with the files that it imports."""
+def read_justfile(shown: str, text: str, others: Scripts | None = None) -> Recipes:
+    """What its recipes start, with those of the files that it imports."""
     variables: dict[str, str] = {}
     exported: dict[str, ShellVariable] = {}
-    launches: list[ProgramStart] = []
-    comments: list[ScriptComment] = []
-    commands: list[ShellCommand] = []
+    recipes = Recipes()
     files = list(_with_imported(shown, text, others, 0))
     for path, lines in files:
         for number, line in enumerate(lines, start=1):
@@ -51,14 +46,12 @@ def read_justfile(
                 beside = text_named(".env", others, at)
                 exported |= dict(variables_of(beside)) if beside is not None else {}
             elif line.startswith("#") and path == shown:
-                comments.append(ScriptComment(line, at, number, number + 1, True))
+                recipes.comments.append(ScriptComment(line, at, number, number + 1, True))
     for path, lines in files:
         for recipe in _recipes(path, lines, variables):
-            script = read_script(recipe, dict(exported))
-            launches += launches_in(script, recipe, {})
-            comments += script.comments if path == shown else ()
-            commands += script.commands
-    return launches, comments, commands
+            recipes.read(recipe, exported)
+    recipes.comments[:] = (each for each in recipes.comments if each.at.path == shown)
+    return recipes
 
 
 def _with_imported(shown: str, text: str, others: Scripts | None, depth: int) -> Iterator[tuple[str, list[str]]]:

@@ -11,7 +11,7 @@ from gpudoctor.lint.launchfiles.compose_commands import IN_SERVICE, ComposeComma
 from gpudoctor.lint.launchfiles.detached import in_terminal, repeated
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.quoted_script import quoted_script
-from gpudoctor.lint.launchfiles.shell import Script, read_script
+from gpudoctor.lint.launchfiles.shell import Script, ScriptComment, read_script
 from gpudoctor.lint.launchfiles.shell_words import (
     Environment,
     ShellCommand,
@@ -23,7 +23,7 @@ from gpudoctor.lint.launchfiles.shell_words import (
 )
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
 from gpudoctor.lint.launchfiles.syntax import options_of, values_of
-from gpudoctor.record import dataclass, replace
+from gpudoctor.record import dataclass, field, replace
 
 MAX_DEPTH = 6
 """Commands that start each other are followed so deep: `srun bash -c "torchrun ..."` are three."""
@@ -39,6 +39,21 @@ def launches_in(
     """The starts of programs, and of scripts that may start some, among the commands of a script."""
     for command in script.commands:
         yield from _CommandReader(text, directives, container).starts(_Wrapped(command, starters))
+
+
+@dataclass
+class Recipes:
+    """What the recipes of a file start, its comments, and all of its commands."""
+
+    launches: list[ProgramStart] = field(default_factory=list)
+    comments: list[ScriptComment] = field(default_factory=list)
+    commands: list[ShellCommand] = field(default_factory=list)
+
+    def read(self, recipe: PlacedText, variables: Environment) -> None:
+        script = read_script(recipe, dict(variables))
+        self.launches += launches_in(script, recipe, {})
+        self.comments += script.comments
+        self.commands += script.commands
 
 
 def directives_of(

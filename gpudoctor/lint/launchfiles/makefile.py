@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.launchfiles.launchers import launches_in
+from gpudoctor.lint.launchfiles.launchers import Recipes
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable
-    from gpudoctor.lint.launchfiles.start import ProgramStart
+    from gpudoctor.lint.launchfiles.shell_words import ShellVariable
 
 _ASSIGNS = re.compile(r"^(?:(export|override)\s+)?([\w.-]+)\s*(\?=|:=|::=|\+=|=)\s*(.*)$")
 _TARGETS = re.compile(r"^([^\s#:=][^#:=]*?)\s*::?(?!=)\s*")
@@ -73,14 +72,12 @@ class _Variables:
         return found
 
 
-def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment], list[ShellCommand]]:
-    """The programs that its targets start, its comments, and all of its commands."""
+def read_makefile(shown: str, text: str) -> Recipes:
+    """What its targets start."""
     everywhere = _Variables()
     of_targets: dict[str, _Variables] = {}
     targets: tuple[str, ...] = ()
-    launches: list[ProgramStart] = []
-    comments: list[ScriptComment] = []
-    commands: list[ShellCommand] = []
+    found = Recipes()
     for first, lines in _logical(text):
         line = lines[0]
         head = _TARGETS.match(line) if not line.startswith("\t") else None
@@ -90,23 +87,19 @@ def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[Scrip
             known = everywhere
             for target in targets:
                 known = of_targets[target].inside(known) if target in of_targets else known
-            recipe = PlacedText(shown, _recipe(first, lines, known, behind))
-            script = read_script(recipe, known.environment(shown))
-            launches += launches_in(script, recipe, {})
-            comments += script.comments
-            commands += script.commands
+            found.read(PlacedText(shown, _recipe(first, lines, known, behind)), known.environment(shown))
             continue
         body = " ".join(each.rstrip("\\").strip() for each in lines)
         if body.startswith("#"):
             at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))
-            comments.append(ScriptComment(body, at, first, first + 1, True))
+            found.comments.append(ScriptComment(body, at, first, first + 1, True))
         said = body.partition(" #")[0].rstrip()
         if head is None:
             everywhere.assign(said, Piece(line, first, 1))
         else:
             for target in targets:
                 of_targets.setdefault(target, _Variables()).assign(said[head.end() :], Piece(line, first, 1))
-    return launches, comments, commands
+    return found
 
 
 def _logical(text: str) -> Iterator[tuple[int, list[str]]]:

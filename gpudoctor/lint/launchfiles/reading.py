@@ -24,6 +24,7 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from gpudoctor.lint.launchfiles.launchers import Recipes
     from gpudoctor.lint.launchfiles.shell import Scripts
     from gpudoctor.lint.launchfiles.shell_words import ShellCommand
     from gpudoctor.lint.launchfiles.start import ProgramStart
@@ -73,19 +74,22 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
     if kind == MAKEFILE:
         from gpudoctor.lint.launchfiles.makefile import read_makefile
 
-        launches, comments, commands = read_makefile(shown, text)
-        return _with_commands(replace(file, launches=tuple(launches), comments=tuple(comments)), commands)
+        return _of_recipes(file, read_makefile(shown, text))
     if kind == JUSTFILE:
         from gpudoctor.lint.launchfiles.justfile import read_justfile
 
-        launches, comments, commands = read_justfile(shown, text, scripts)
-        return _with_commands(replace(file, launches=tuple(launches), comments=tuple(comments)), commands)
+        return _of_recipes(file, read_justfile(shown, text, scripts))
     if kind in (TASKS, TOX):
         from gpudoctor.lint.launchfiles.task_tables import read_tasks, read_tox
 
         told = read_tasks(shown, text) if kind == TASKS else read_tox(shown, text)
         return replace(file, launches=tuple(told), comments=tuple(yaml_comments(shown, text)))
     return _of_shell(file, scripts)
+
+
+def _of_recipes(file: LaunchFile, read: Recipes) -> LaunchFile:
+    file = replace(file, launches=tuple(read.launches), comments=tuple(read.comments))
+    return _with_commands(file, read.commands)
 
 
 def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:

@@ -13,7 +13,7 @@ Give each its own port, or let torchrun choose a free one with `--standalone`.
 ## Silent when
 
 The port is not known, as where it is drawn at random or counted; one training waits for the other; each runs on a
-machine of its own.
+machine of its own, as jobs of an array do that ask for eight GPUs or all memory.
 
 ## Sources
 
@@ -29,13 +29,15 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import PORT_TAKEN
-from gpudoctor_rules.launch._starts import meets_by_c10d, told_by_variables
+from gpudoctor_rules.launch._starts import gpus_of, meets_by_c10d, told_by_variables
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Launched, Location
 
 _DEFAULT = 29500
 """The port of `torchrun` and `deepspeed` where none is given."""
+_OF_A_NODE = 8
+"""Few nodes have more GPUs."""
 _REMEDY = "Give each a port of its own, or leave the port out and write `--standalone`."
 
 
@@ -101,7 +103,10 @@ def _is_array(launch: ProgramStart) -> bool:
     array = launch.directives.get("array")
     text = array.text if array is not None else None
     several = text is not None and ("-" in text or "," in text) and not text.endswith("%1")
-    return several and "exclusive" not in launch.directives
+    memory, gpus = launch.slurm("mem"), [gpus_of(launch.slurm(name)) or 0 for name in ("gres", "gpus-per-node", "gpus")]
+    # Who asks for all that a node has shares it with nobody.
+    alone = "exclusive" in launch.directives or max(gpus) >= _OF_A_NODE or (memory is not None and memory.text == "0")
+    return several and not alone
 
 
 def _port(launch: ProgramStart) -> tuple[int, Location] | None:
