@@ -415,6 +415,11 @@ def as_taken(function: Callable[..., T], *given: object, **named: object) -> T:
     raise NotImplementedError
 
 
+def class_in_settings(key: str) -> Any:
+    """For bodies: the classes that setting files of the project have as `class_path` under a key, or None."""
+    raise NotImplementedError
+
+
 def of_options(made: Callable[..., T]) -> T:
     """For bodies: make an object of a class whose parameters the command line chooses, also those of objects in it."""
     raise NotImplementedError

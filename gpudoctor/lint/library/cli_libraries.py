@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import fields_of, find_in_class, find_method
@@ -24,6 +25,7 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, 
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
+from gpudoctor.lint.library.dynamic_import import all_named
 from gpudoctor.lint.library.setting_classes import chosen_object, option
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -146,15 +148,31 @@ def _run_command(call: Call) -> Values:
     return call.unknown(Anonymous("configuration", call.name), "a configuration", config=True)
 
 
+@MODELS.callable("gpudoctor.manifest.effects.class_in_settings")
+def _class_in_settings(call: Call) -> Values:
+    return _classes_at(call, call.text(0, "key") or "") or singleton(NONE)
+
+
 @MODELS.callable("gpudoctor.manifest.effects.of_options")
 def _of_options(call: Call) -> Values:
-    return (
-        call.do.for_each_value(call.args[0], lambda each: _made(call, each), call.node) if call.args else NOT_ANSWERED
-    )
+    return call.do.for_each_value(call.args[0], partial(_made, call), call.node) if call.args else NOT_ANSWERED
 
 
 def _made(call: Call, each: Value) -> Values:
-    return chosen_object(call, each) if isinstance(each, Class) else _start(call, each)
+    if not isinstance(each, Class):
+        return _start(call, each)
+    return call.do.modules.object_of_settings(each, call.node, partial(_part, call))
+
+
+def _part(call: Call, name: str, default: Values | None) -> Values:
+    """What a parameter is: an object of a class that a setting file names, or an option."""
+    classes = _classes_at(call, name) if default is None else None
+    return call.do.for_each_value(classes, partial(_made, call), call.node) if classes else option(call, name, default)
+
+
+def _classes_at(call: Call, key: str) -> Values | None:
+    found = all_named(call, call.do.modules.named_in_settings([key, "class_path"]))
+    return one_of(call, found) if found else None
 
 
 @MODELS.decorator("fastcore.script.call_parse")

@@ -142,7 +142,7 @@ def named_in_files(call: Call) -> Values:
     """`instantiate(cfg.model, size=3)` calls what the setting files of the project have under `_target_` there."""
     given = call.arg(0, "config")
     keys = keys_of(given.single) if given is not None else []
-    choices = _all_named(call, call.do.modules.named_in_settings([*keys, "_target_"])) if keys else []
+    choices = all_named(call, call.do.modules.named_in_settings([*keys, "_target_"])) if keys else []
     if not choices or given is None:
         return NOT_ANSWERED
     own = {name: values for name, values in call.keywords.items() if not name.startswith("_")}
@@ -158,7 +158,7 @@ def named_in_files(call: Call) -> Values:
     )
 
 
-def _all_named(call: Call, targets: Sequence[str]) -> list[Value]:
+def all_named(call: Call, targets: Sequence[str]) -> list[Value]:
     found = [each for each in (named(call, target) for target in targets[:MANY_IN_PACKAGE]) if each is not None]
     return list(dict.fromkeys(found))[:MAX_MODULES]
 
@@ -169,14 +169,14 @@ def _got_by_name(call: Call) -> Values:
     given = call.arg(0, "path")
     text = text_of(given.single) if given is not None else None
     if text is not None:
-        choices = _all_named(call, [text])
+        choices = all_named(call, [text])
     else:
         keys = keys_of(given.single) if given is not None else []
         modules = call.do.modules
         named = modules.named_by_itself(keys[0]) if len(keys) == 1 else []
         named = named or (modules.named_in_settings(keys) if keys else [])
         # Each is a program of its own: of many one stands for the others.
-        choices = _all_named(call, named if len(named) <= MAX_MODULES else named[:1])
+        choices = all_named(call, named if len(named) <= MAX_MODULES else named[:1])
     return one_of(call, choices) if choices else NOT_ANSWERED
 
 

@@ -125,3 +125,40 @@ def test_the_root_of_the_project_is_looked_for(library: str, mark: str, found: b
         (tmp_path / path).write_text(dedent(text), encoding="utf-8")
     said = linted(tmp_path / "src" / "train.py", folder=tmp_path, select=("GPU312",)).seen
     assert [each.code for each in said] == (["GPU312"] if found else [])
+
+
+CLI = """
+    from lightning.pytorch.cli import LightningCLI
+
+    LightningCLI({given})
+    """
+NETS = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self, width: int):
+            super().__init__()
+            self.layer = torch.nn.Linear(width, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+    """
+CLASSES = """
+    model:
+      class_path: parts.Lit
+      init_args:
+        net:
+          class_path: nets.Net
+          init_args: {width: 8}
+    data:
+      class_path: parts.Data
+    """
+
+
+@pytest.mark.parametrize("given", ["", "parts.Lit, parts.Data, subclass_mode_model=True"])
+def test_classes_that_a_setting_file_gives_a_command_line(given: str, tmp_path: Path) -> None:
+    program = f"import parts\n{dedent(CLI).format(given=given)}"
+    parts = PARTS.replace(", sync_dist=self.loud", "")
+    files = {"train.py": program, "parts.py": parts, "nets.py": NETS, "config.yaml": CLASSES}
+    assert _codes(tmp_path, files) == [("GPU312", "parts.py")]
+    assert _codes(tmp_path, {**files, "config.yaml": "model: parts.Lit\n"}) == []

@@ -2,7 +2,16 @@
 
 from lightning.pytorch import Trainer
 
-from gpudoctor.manifest.effects import Setting, installed_before, of_options, possibly, surely, tell, written
+from gpudoctor.manifest.effects import (
+    Setting,
+    class_in_settings,
+    installed_before,
+    of_options,
+    possibly,
+    surely,
+    tell,
+    written,
+)
 
 class LightningCLI:
     parser: Setting
@@ -31,12 +40,15 @@ class LightningCLI:
         if possibly(trainer_defaults is not None):
             settings = {**settings, **trainer_defaults}
         self.trainer = trainer_class(**settings)
-        # Which of the classes below it the command line picks, nobody has written.
-        known = possibly(model_class is not None) and not surely(subclass_mode_model)
-        with_data = possibly(datamodule_class is not None) and not surely(subclass_mode_data)
+        # Which of the classes below it the command line picks, a setting file may say.
+        if surely(model_class is None) or surely(subclass_mode_model):
+            model_class = class_in_settings("model")
+        if surely(datamodule_class is None) or surely(subclass_mode_data):
+            datamodule_class = class_in_settings("data")
+        known = possibly(model_class is not None)
         if known:
             self.model = of_options(model_class)
-        self.datamodule = of_options(datamodule_class) if with_data else None
+        self.datamodule = of_options(datamodule_class) if possibly(datamodule_class is not None) else None
         # The first word of the command line says which of them: a project is started with each that it has written.
         if known and possibly(run):
             tell(self, "before_fit")
