@@ -33,6 +33,7 @@ from gpudoctor.lint.library.torch_nn import (
     has_parameters,
     note_used,
 )
+from gpudoctor.lint.library.wrapping import BASES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import replace
@@ -167,6 +168,9 @@ def _place_of(value: Value) -> Value:
 
 def _moves_inputs(module: Module | Wrapper) -> bool:
     """DataParallel, and DDP with `device_ids`, bring their inputs to the GPU themselves."""
+    # As `class Own(DataParallel)` does.
+    if isinstance(module, Module) and module.cls is not None and not module.cls.library_bases.isdisjoint(BASES):
+        return True
     # FSDP moves inputs to its compute device in the pre-forward hook of the root.
     if module.wrapped_by(WrapperKind.DATA_PARALLEL, WrapperKind.FSDP, WrapperKind.PREPARED):
         return True

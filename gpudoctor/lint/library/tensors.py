@@ -372,11 +372,18 @@ def check_devices(
     if len(values) < 2:
         return
     tensors = tensors_in(values)
-    on_cpu = tuple(filter(is_cpu_batch, tensors))
+    on_cpu = tuple(each for each in tensors if is_cpu_batch(each) and not _has_moved_entries(do, each))
     elsewhere = tuple(t for t in tensors if t.on_accelerator)
     # torch: "Expected all tensors to be on the same device".
     if on_cpu and elsewhere:
         do.emit(Mixed, at=place, by=by, on_cpu=on_cpu, on_device=elsewhere, module=module)
+
+
+def _has_moved_entries(do: LibraryContext, tensor: Tensor) -> bool:
+    """`for key in batch: batch[key] = batch[key].to(device)` leaves the dictionary where it is, which is nowhere."""
+    written = do.state(tensor, TensorState.written_items)
+    moved = written is None or written.any(lambda each: isinstance(each, Tensor) and not each.on_cpu)
+    return moved and do.flag(tensor, TensorState.rewritten) is not NO
 
 
 @MODELS.attribute(Tensor)
