@@ -230,6 +230,11 @@ def _engines() -> Iterator[LibraryEntry]:
             "deepspeed", "deepspeed", "initialize init_distributed init_inference add_config_arguments"
         ),
         prepares=("init_distributed", "init_inference", "add_config_arguments"),
+        modules=("pipe.PipelineModule",),
+        aliases={
+            "deepspeed.PipelineModule": "deepspeed.pipe.PipelineModule",
+            "deepspeed.runtime.pipe.module.PipelineModule": "deepspeed.pipe.PipelineModule",
+        },
         mentions=("deepspeed",),
         relevant=True,
         distribution="deepspeed",

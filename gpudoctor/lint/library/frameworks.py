@@ -31,6 +31,7 @@ from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.class_kinds import is_module_name
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
@@ -39,7 +40,7 @@ from gpudoctor.lint.library.sharding import note_sharded
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub, value_of_kind
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
-from gpudoctor.lint.library.torch_nn import put_on
+from gpudoctor.lint.library.torch_nn import new_module, put_on
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -101,7 +102,10 @@ def take_charge(call: Call) -> Values:
     answered = follow(call, name) if answered is NOT_ANSWERED else answered
     if _engine(call) is not None:
         _note_engine(call, settings)
-    return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
+    if answered is not NOT_ANSWERED:
+        return answered
+    module = is_module_name(call.name)
+    return singleton(new_module(call, call.name, [], ready=True) if module else call.result(fresh=True))
 
 
 def _note_engine(call: Call, settings: EngineSettings) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Wrapper, chain_of
+from gpudoctor.lint.domain.function import class_of
+from gpudoctor.lint.domain.module import Module, Wrapper, chain_of
 from gpudoctor.lint.domain.symbols import MethodResult
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Unknown, single_of
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor_rules.frameworks._charge import DEEPSPEED
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Value
 
 STEPS = "gradient_accumulation_steps"
+PIPELINE = "deepspeed.pipe.PipelineModule"
+_TOPOLOGIES = ("mpu", "mesh_param")
+_SLICES = ("tensor_parallel.autotp_size", "sequence_parallel_size")
 
 
 def made_at(program: Program, engine: Value) -> UseManaged | None:
@@ -21,6 +25,16 @@ def made_at(program: Program, engine: Value) -> UseManaged | None:
     found = {each.place for each in chain_of(engine)}
     charges = (each for each in program.events(UseManaged) if each.framework == DEEPSPEED)
     return next((each for each in charges if each.location in found), None)
+
+
+def may_share_a_copy(charge: UseManaged) -> bool:
+    """Ranks may hold one copy of the model together: stages of a pipeline, slices of layers or of sequences."""
+    model = single_of(charge.setting("model"))
+    core = model.core if isinstance(model, (Module, Wrapper)) else None
+    cls = class_of(core) if core is not None else None
+    pipeline = core is not None and (core.made_by == PIPELINE or (cls is not None and PIPELINE in cls.library_bases))
+    given = any(charge.setting(name) is not None for name in _TOPOLOGIES)
+    return pipeline or given or any(charge.configured(name) is not None for name in _SLICES)
 
 
 def asks_engine(number: Value) -> bool:

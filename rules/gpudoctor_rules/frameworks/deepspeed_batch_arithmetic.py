@@ -3,9 +3,9 @@
 ## What goes wrong
 
 DeepSpeed asks that `train_batch_size` be `train_micro_batch_size_per_gpu` times `gradient_accumulation_steps` times the
-number of ranks (each process, one for each GPU). Where it is no multiple of the first two, there is no number of GPUs
-on which the program starts: every rank ends with `AssertionError: Check batch related parameters. train_batch_size is
-not equal to micro_batch_per_gpu * gradient_acc_step * world_size`.
+number of ranks (each process, one for each GPU) that have a copy of the model. Where it is no multiple of the first
+two, there is no number of GPUs on which the program starts: every rank ends with `AssertionError: Check batch related
+parameters. train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size`.
 
 ## Fix
 
@@ -14,7 +14,8 @@ Leave `train_batch_size` out: DeepSpeed computes it. Only you know which of the 
 ## Silent when
 
 One of the numbers is `"auto"`, left out, or written neither in the program nor in a JSON file that it names; their
-product divides the batch, so that some number of GPUs fits, and no launch file says how many processes there are.
+product divides the batch, so that some number of GPUs fits, and no launch file says how many processes there are, or
+ranks may share a copy of the model, as the stages of a pipeline do.
 
 ## Sources
 
@@ -30,7 +31,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._engine import STEPS
+from gpudoctor_rules.frameworks._engine import STEPS, may_share_a_copy
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
@@ -58,7 +59,7 @@ class DeepspeedBatchArithmetic(Rule):
             if numbers is None or program.is_caught(charge, "AssertionError"):
                 continue
             batch, micro, steps = numbers
-            world = program.sizes.get(SizeKind.WORLD)
+            world = None if may_share_a_copy(charge) else program.sizes.get(SizeKind.WORLD)
             if batch == micro * steps * world if world is not None else batch % (micro * steps) == 0:
                 continue
             made_of = f"{micro} samples times {steps} batches"
