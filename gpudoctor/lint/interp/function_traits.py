@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Store
     from gpudoctor.lint.source.file import SourceFile
 
-_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_INNER = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
 _WORDS = ("def", "lambda", "class")
 
 
@@ -63,13 +63,13 @@ def _yields(node: ast.AST) -> bool:
         each = todo.pop()
         if isinstance(each, (ast.Yield, ast.YieldFrom)):
             return True
-        if not isinstance(each, _INNER):
+        if type(each) not in _INNER:
             todo += parts_of(each)
     return False
 
 
 def _captures(node: ast.AST) -> bool:
-    return any(isinstance(each, _INNER) for each in walk(node) if each is not node)
+    return any([type(each) in _INNER for each in walk(node)[1:]])  # noqa: C419, a list is quicker here
 
 
 @dataclass(frozen=True, slots=True)

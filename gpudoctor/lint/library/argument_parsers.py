@@ -274,6 +274,8 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
 def _given(call: Call, flags: tuple[str, ...]) -> Values | None:
     """What whoever starts the program says: a switch, text, or a number."""
     said = call.do.launch.option(flags)
+    if said is None:
+        return None
     action = call.constant(-1, "action")
     if said is True and action in ("store_true", "store_false"):
         return singleton(TRUE if action == "store_true" else FALSE)

@@ -176,8 +176,11 @@ def children_of(do: LibraryContext, module: Value) -> list[Value]:
     """The modules that a module was seen to take in."""
     found = do.state(module, ModuleState.children)
     # Most modules are layers, and each of them is asked on every way to them.
-    if found is None:
-        return []
+    return [] if found is None else _held_in(found)
+
+
+def _held_in(found: Values) -> list[Value]:
+    """What lists of children hold."""
     lists = [held for held in found if isinstance(held, TupleOf)]
     children = [each.value for held in lists for item in held.items for each in item.bindings]
     # One list has each of them once.
@@ -487,10 +490,13 @@ def _with_parts(do: LibraryContext, module: Value) -> Iterator[Value]:
         if part not in seen:
             seen.add(part)
             yield part
-            waiting += (child.core for child in children_of(do, part))
             held = do.state(part, ModuleState.children)
+            # Most parts are layers.
+            if held is None:
+                continue
+            waiting += [child.core for child in _held_in(held)]
             # Too many branches have added layers to tell which: whatever it has ever taken in goes along.
-            if held is not None and not held.all(lambda known: isinstance(known, TupleOf)):
+            if not held.all(lambda known: isinstance(known, TupleOf)):
                 waiting += do.parts.get(part, ())
 
 
