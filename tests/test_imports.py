@@ -188,6 +188,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.library_context",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.analyses": {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.module import Module, Wrapper, any_part
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
@@ -86,13 +86,13 @@ def _owner(value: Value) -> Value | None:
     return None
 
 
-def note_applied(call: Call, module: Value) -> None:
+def note_applied(call: Call, module: Module | Wrapper) -> None:
     """`model.apply(init_weights)` does to each part what the function does to one."""
     function = call.arg(0, "fn")
     if function is None or not any_wrapped(call.do):
         return
     # Tests of its kind are open then, and both sides are followed.
-    part = singleton(Module(("some part", call.allocation_site()), call.place, "part", made_by="a part of a module"))
+    part = singleton(any_part(module))
     with call.do.execution.speculative() as run:
         call.do.call(function, Arguments((part,)), call.node)
     drawn = next((event for event in run.events if isinstance(event, WeightsDrawn)), None)

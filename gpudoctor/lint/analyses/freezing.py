@@ -59,16 +59,20 @@ def _assigned(do: LibraryContext, tensor: Tensor, name: str, values: Values, pla
         do.set_flag(tensor, TensorState.gradient_chosen)
         if tensor.batch_of is not None:
             _told(do, tensor.batch_of, values, place)
+        # `norm.weight`: the other parameters of the layer stay as they are.
+        for layer in tensor.used if tensor.batch_of is None else ():
+            _told(do, layer, values, place, whole=False)
     # `p.data = p.data.unsqueeze(0)`
     elif name == "data" and tensor.batch_of is not None:
         do.set_flag(tensor.batch_of.core, ModuleState.data_exchanged)
 
 
-def _told(do: LibraryContext, module: Value, values: Values, place: Location) -> None:
+def _told(do: LibraryContext, module: Value, values: Values, place: Location, whole: bool = True) -> None:
     # `p.requires_grad = "head" in name` depends on the parameter.
     on = None if values.single not in (TRUE, FALSE) else values.single == TRUE
     # A value that is not known may leave some of them with a gradient.
-    freeze(do, module, on is False)
+    if whole or on is not False:
+        freeze(do, module, on is False)
     do.emit(GradientFlag, at=place, module=module, on=on)
 
 

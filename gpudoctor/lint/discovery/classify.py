@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from gpudoctor.lint.discovery.top_level import computes, deeds_of, main_guard, name_parts, started_by_decorator
+from gpudoctor.lint.discovery.top_level import (
+    calls_imported,
+    computes,
+    deeds_of,
+    main_guard,
+    name_parts,
+    started_by_decorator,
+)
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package, is_command, started_in
@@ -33,13 +40,14 @@ class Classified:
     """The role of a file and why it has it: `because` completes the sentence "the file …".
 
     `commands` are the functions that start the program where it is one by a name of its project alone, `deeds` what
-    makes a script of it.
+    makes a script of it, which is asked where it leads where it `hands_on` all work to what it imports.
     """
 
     role: Role
     because: str
     line: int = 1
     commands: tuple[str, ...] = ()
+    hands_on: bool = False
     deeds: tuple[ast.stmt, ...] = ()
 
 
@@ -67,7 +75,7 @@ def classify(module: ModuleFile, project: Project) -> Classified:
     commands = started_in(os.path.realpath(module.source.path), project.root) if project.is_marked else ()
     if commands:
         return Classified(Role.MAIN, f"is where the project's commands start: {', '.join(commands)}", 1, commands)
-    if alone.role is Role.PART or not in_package(module.source.path):
+    if alone.role is Role.PART or not (in_package(module.source.path) or alone.hands_on):
         return alone
     # Imported late: most files say themselves what they are.
     from gpudoctor.lint.discovery.call_search import leads_to_training
@@ -98,8 +106,12 @@ def classify_alone(source: SourceFile) -> Classified:
     deeds = deeds_of(source.tree)
     if deeds:
         return Classified(Role.SCRIPT, "does something at its top level", deeds[0].lineno, deeds=deeds)
-    if computes(source.tree) and not in_package(source.path) and not _is_irrelevant(source):
-        return Classified(Role.SCRIPT, "computes something and defines nothing")
+    if computes(source.tree) and not in_package(source.path):
+        if not _is_irrelevant(source):
+            return Classified(Role.SCRIPT, "computes something and defines nothing")
+        # `result = run()`, of a function that another file defines.
+        if imported := calls_imported(source.tree):
+            return Classified(Role.SCRIPT, "calls what it imports", hands_on=True, deeds=imported)
     return Classified(Role.PART, "only defines things")
 
 
@@ -134,8 +146,9 @@ def glance(source: SourceFile | Unreadable) -> FileTraits | Unreadable:
     """Look at a file that was read, without asking where it leads."""
     if isinstance(source, Unreadable):
         return source
-    tests, role = is_test(source), classify_alone(source).role
-    may_be_part = role is Role.PART or (role is Role.SCRIPT and in_package(source.path))
+    tests, alone = is_test(source), classify_alone(source)
+    role = alone.role
+    may_be_part = role is Role.PART or (role is Role.SCRIPT and (alone.hands_on or in_package(source.path)))
     # That a cell cannot be read is said by whoever examines the notebook.
     quiet = may_be_part and not source.flaws and _is_irrelevant(source)
     return FileTraits(source.path, source.shown, role, quiet, _is_commented(source.text.lower()), tests)
@@ -170,11 +183,8 @@ def settled(looks: Iterable[FileTraits], sources: Sources) -> Iterator[FileTrait
     for look in looks:
         if look.role is not Role.MAIN and is_command(look.path):
             look = replace(look, role=Role.MAIN)
-        elif look.role is Role.SCRIPT and in_package(look.path):
-            # Imported late, as above.
-            from gpudoctor.lint.discovery.call_search import leads_to_training
-
+        elif look.role is Role.SCRIPT and (look.quiet or in_package(look.path)):
             project, module = project_of(look.path, sources)
-            if module is not None and not leads_to_training(deeds_of(module.source.tree), module, project):
+            if module is not None and classify(module, project).role is Role.PART:
                 look = replace(look, role=Role.PART)
         yield look

@@ -28,9 +28,15 @@ def speaks_of_training(data: bytes) -> bool:
 
 _ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*(?:\[.*\])?\(|(?:if|for|while|with)\b|raise SystemExit)"
 
+_DEFINES = rb"(?m)^(?:def|async def|class) "
+_HANDS_ON = rb"(?m)^[\w.,\t ]+ = (?!dict\()[A-Za-z_][\w.]*\("
+"""`result = run()`: as much as a file does that leaves all to a function of another one."""
+
 
 def may_start(path: str, raw: bytes) -> bool:
     """The file may be a program, by a look at its bytes: what cannot be one costs no parse. The path has no links."""
     name = os.path.basename(path)
     known = b"__main__" in raw or any(each.encode() in raw for each in STARTING)
-    return name == "__main__.py" or known or bool(re.search(_ACTS, raw)) or is_command(path)
+    if name == "__main__.py" or known or re.search(_ACTS, raw) or is_command(path):
+        return True
+    return b"import " in raw and re.search(_HANDS_ON, raw) is not None and not re.search(_DEFINES, raw)

@@ -196,3 +196,10 @@ def computes(tree: ast.Module) -> bool:
     if any(isinstance(each, DEFINITIONS) for each in tree.body):
         return False
     return any(isinstance(each, ast.Assign) and isinstance(each.value, ast.Call) for each in tree.body)
+
+
+def calls_imported(tree: ast.Module) -> tuple[ast.stmt, ...]:
+    """The assignments of what an imported function returns."""
+    imports = bindings(tree.body)
+    given = (each for each in tree.body if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call))
+    return tuple(each for each in given if name_parts(each.value)[0] in imports)

@@ -30,6 +30,8 @@ class Module(Allocated):
     """Those that it may be, where it stands for one of many."""
     random: bool = False
     """A library surely gave it random weights."""
+    part_of: Value | None = None
+    """It stands for any part of this one, as a loop over them gets it."""
 
     @property
     def core(self) -> Module:
@@ -37,6 +39,21 @@ class Module(Allocated):
 
     def core_under(self, *kinds: enum.Enum) -> Module:
         return self
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class InnerModules(Allocated):
+    """What `modules()` and the like hand out: the parts of `owner`, with their names where they are `named`."""
+
+    owner: Module | Wrapper
+    named: bool = False
+
+
+def any_part(of: Module | Wrapper) -> Module:
+    """Some part of a module, the same one wherever it is asked for: its kind is open."""
+    # A part of a part is one of the whole: `convert(module)` goes down by calling itself.
+    whole = of.core.part_of or of.core
+    return Module(("some part", whole), of.place, of.label, made_by="a part of a module", part_of=whole)
 
 
 UNSEEN = "unknown"

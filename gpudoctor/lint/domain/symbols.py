@@ -157,7 +157,7 @@ class HandlerHasRun(Term):
 
 @dataclass(frozen=True, slots=True)
 class ParameterName(Term):
-    """The name under which `named_parameters()` hands out a parameter."""
+    """The name under which `named_parameters()` hands out a parameter, or `named_modules()` a part."""
 
     of: Value
 

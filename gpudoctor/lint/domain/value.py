@@ -89,6 +89,8 @@ class Value:
     """Of a tensor, where it is; None where that is not known."""
     extent: Enum | None = None
     """Of a tensor, how many numbers it surely holds."""
+    part_of: Value | None = None
+    """Of a module, what it is any part of, where only that is known of it."""
     mean: bool = False
     """A tensor: the mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
 

@@ -123,10 +123,12 @@ class SetStartMethod(Event):
 @dataclass(frozen=True, kw_only=True)
 class ReadOwn(Event):
     """The process asks (`call`) for what another one gets another answer to: the date, a name that nobody else has. The
-    answer has the term `OwnReading(identity)`."""
+    answer has the term `OwnReading(identity)`. A random number is `drawn` from the generator of python or numpy, which
+    begins alike on all ranks where it is seeded."""
 
     call: str
     identity: Hashable = None
+    drawn: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

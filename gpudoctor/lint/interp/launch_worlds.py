@@ -238,7 +238,8 @@ def _is_distributed(program: Program) -> bool:
         return True
     if any(event.name == "local_rank" for event in _its_own(program, ArgumentDeclared)):
         return True
-    if any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap)):
+    wraps = [event for event in program.events(Wrap) if event.kind in (WrapperKind.DDP, WrapperKind.FSDP)]
+    if wraps and not _is_another_ones(program, wraps):
         return True
     shards = any(event.sampler.distributed for event in program.events(MakeSampler))
     # A DistributedSampler beside DataParallel is a mistake of its own, in one process.
@@ -255,6 +256,13 @@ def _its_own(program: Program, *kinds: type[E]) -> Iterator[E]:
 def _insists(event: Event) -> bool:
     """`os.environ["RANK"]`, which ends whatever was not started by a launcher."""
     return isinstance(event, EnvironmentRead) and event.insists
+
+
+def _is_another_ones(program: Program, wraps: list[Wrap]) -> bool:
+    """A tool makes the model of the training as well: it trains nothing and makes no group, and the setting that wraps
+    the model there is off here."""
+    chosen = bool(program.assumptions.switches) or all(event.condition.literals for event in wraps)
+    return chosen and not program.has(Backward) and all(event.group_exists is False for event in wraps)
 
 
 def _uses_data_parallel(program: Program) -> bool:

@@ -279,8 +279,11 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
         bound = number
     # `--local_rank` defaults to -1: with torchrun nobody passes it.
     if _is_option(rank) and isinstance(other, Const) and (bound is None or (type(bound) is int and bound < 0)):
-        atom = Atom(Compares("==", rank, other), text=text, place=place, switch=True)
-        return Truth(Literal(atom, True)) if isinstance(op, (ast.Eq, ast.Is)) else FALSE
+        left_out = Truth(Literal(Atom(Compares("==", rank, other), text=text, place=place, switch=True), True))
+        if isinstance(op, (ast.Eq, ast.Is)):
+            return left_out
+        # `local_rank > -1` asks the same.
+        return negate(left_out) if bound is not None and isinstance(op, ast.Gt) is not swapped else FALSE
     if bound is None or isinstance(bound, (str, bytes, complex)) or bound is Ellipsis:
         if isinstance(other, Const):
             return FALSE

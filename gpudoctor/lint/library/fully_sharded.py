@@ -34,10 +34,11 @@ def _in_place(call: Call) -> Values:
     # Several modules in a list are sharded as one.
     for value in flatten(call.do, list(given)):
         core = value.core
-        parts = parts_of_kind(call, value) if isinstance(value, Unknown) else None
-        if isinstance(value, Unknown) and parts is None:
+        parts = parts_of_kind(call, value) if value.part_of is not None else None
+        some = isinstance(value, Unknown) or value.part_of is not None
+        if some and parts is None:
             note_parts_sharded(call.do, value)
-        for each in parts or ([core] if isinstance(core, Module) else ()):
+        for each in parts or ([core] if isinstance(core, Module) and not some else ()):
             _shard_one(call, each, kind)
     return given
 

@@ -8,6 +8,7 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, SettingS
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.symbols import IsTrue, Setting
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.hooks import HOOKS, told
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -35,6 +36,12 @@ def _is_of_type(value: Value, kind: str) -> bool:
 def holds_by_default(do: LibraryContext, literal: Literal) -> bool:
     """Options alone decide it, and it holds where none of them is given."""
     return literal.atom.switch and _by_default(do, literal) is True
+
+
+@told(HOOKS.is_off)
+def _is_off(do: LibraryContext, literal: Literal) -> bool:
+    """Options alone decide it, and it does not hold where none of them is given."""
+    return literal.atom.switch and _by_default(do, literal) is False
 
 
 def _by_default(do: LibraryContext, literal: Literal) -> bool | None:

@@ -117,10 +117,10 @@ def note_loaded(call: Call, model: Value, state: Value | None, from_file: bool) 
         call.emit(ShardingRefused, module=core, why="whole state")
 
 
-def parts_of_kind(call: Call, value: Unknown) -> list[Module] | None:
+def parts_of_kind(call: Call, value: Value) -> list[Module] | None:
     """`for part in model.modules(): if isinstance(part, Block)`: which parts these are, by the classes of the test;
     None where that is not known."""
-    owner = next((each for each in provenance_of(value) if isinstance(each, Module)), None)
+    owner = value.part_of
     tests = [each.atom.key for each in call.do.path if each.holds and isinstance(each.atom.key, IsInstance)]
     asked = [key for key in tests if len(key.given) > 1 and key.given[0].single == value]
     kinds = flatten(call.do, [kind for key in asked[:1] for kind in key.given[1]])
@@ -186,7 +186,7 @@ _CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 def note_parts_sharded(do: LibraryContext, given: Value) -> None:
     """Something that is not known is sharded: `for part in model.modules(): fully_shard(part)`."""
-    for each in provenance_of(given):
+    for each in (given.part_of,) if given.part_of is not None else provenance_of(given):
         if isinstance(each, Module):
             do.set_flag(each, ModuleState.parts_sharded)
 

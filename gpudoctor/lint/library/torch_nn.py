@@ -13,12 +13,12 @@ from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
-from gpudoctor.lint.domain.function import BoundMethod
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
+from gpudoctor.lint.domain.function import BoundMethod, Method
+from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper, WrapperKind, any_part
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
+from gpudoctor.lint.domain.symbols import Attribute, EachOf, Item, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, term_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw, PartsNamed
 from gpudoctor.lint.events.placement import Move
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _WITH_WEIGHTS = layers("weights")
 _DEVICE_DEPTH = 5
-"""Parts of parts whose device is looked at."""
+"""InnerModules of parts whose device is looked at."""
 
 
 @MODELS.callable(
@@ -152,6 +152,13 @@ def adopt(do: LibraryContext, parent: Value, child: Value) -> None:
     known = children_of(do, parent)
     if child not in known and len(known) < 64:
         do.set_state(parent, ModuleState.children, singleton(TupleOf(tuple(map(singleton, [*known, child])))))
+
+
+def part_of(do: LibraryContext, whole: Module | Wrapper) -> Module:
+    """Any part of a module, whichever it is."""
+    part = any_part(whole)
+    do.parts.setdefault(whole.core, set()).add(part)
+    return part
 
 
 def take_in(do: LibraryContext, parent: Value, value: Value) -> None:
@@ -561,14 +568,50 @@ def _iterate_parameters(call: Call[Parameters]) -> Values:
     return singleton(tensor)
 
 
-@MODELS.method(Module, *INNER_MODULES, "buffers", "named_buffers")
-@MODELS.method(Wrapper, *INNER_MODULES, "buffers", "named_buffers")
+@MODELS.method(Module, *INNER_MODULES)
+@MODELS.method(Wrapper, *INNER_MODULES)
 def _inner_modules(call: Call[Module | Wrapper]) -> Values:
-    take_apart(call.do, call.receiver)
+    owner = call.receiver
+    take_apart(call.do, owner)
     _note_names(call)
-    call.do.set_flag(call.receiver.core, ModuleState.inner_modules_asked)
+    call.do.set_flag(owner.core, ModuleState.inner_modules_asked)
+    return singleton(
+        InnerModules(call.allocation_site(), call.place, call.label, owner, call.name.startswith("named_"))
+    )
+
+
+@MODELS.method(InnerModules, "__iter__")
+def _one_part(call: Call[InnerModules]) -> Values:
+    parts = call.receiver
+    part = part_of(call.do, parts.owner)
+    if not parts.named:
+        return singleton(part)
+    name = Unknown(ParameterName(part), "the name of a part")
+    return singleton(TupleOf((singleton(name), singleton(part))))
+
+
+@MODELS.method(Method, "parameters", "named_parameters", "requires_grad_", *INNER_MODULES)
+@MODELS.method(Unknown, "parameters", "named_parameters", "requires_grad_", *INNER_MODULES)
+def _of_unseen_part(call: Call) -> Values:
+    """`resnet.layer1.parameters()`, of a model whose class a library has: what has parameters there is a part."""
+    whole: Value | None = call.receiver
+    while isinstance(step := whole if isinstance(whole, Method) else term_of(whole), (Method, Attribute, Item, EachOf)):
+        whole = step.receiver if isinstance(step, Method) else step.of
+    core = whole.core if whole is not None else None
+    if not isinstance(core, Module):
+        return NOT_ANSWERED
+    label = call.label.rpartition(".")[0]
+    part = Module(("part", call.receiver), call.place, label, made_by="a part of a module")
+    call.do.parts.setdefault(core, set()).add(part)
+    return MODELS.methods[Module, call.name](replace(call, receiver=part))
+
+
+@MODELS.method(Module, "buffers", "named_buffers")
+@MODELS.method(Wrapper, "buffers", "named_buffers")
+def _buffers(call: Call[Module | Wrapper]) -> Values:
+    _note_names(call)
     return call.unknown(
-        MethodResult(call.receiver, call.name), "parts of a module", escaped_from="torch.nn.Module.modules"
+        MethodResult(call.receiver, call.name), "buffers of a module", escaped_from="torch.nn.Module.buffers"
     )
 
 
@@ -633,9 +676,7 @@ def _child(call: Call[Module]) -> Values:
     found = children_of(call.do, call.receiver)
     if found:
         return union([singleton(child) for child in found])
-    made_of = Module(("child", call.receiver), call.place, call.label, made_by="a part of a module")
-    call.do.parts.setdefault(call.receiver, set()).add(made_of)
-    return singleton(made_of)
+    return singleton(part_of(call.do, call.receiver))
 
 
 @MODELS.method(Module, "values", "items")
@@ -665,7 +706,8 @@ def _attribute(call: Call[Module]) -> Values:
     # Models of libraries say where they are, and so do wrappers.
     if call.name == "device" and (where := call.do.state(module, ModuleState.device)) is not None:
         return where
-    if call.name in ("weight", "bias") and module.made_by.rpartition(".")[2] in _WITH_WEIGHTS and module.cls is None:
+    layer = module.part_of is not None or module.made_by.rpartition(".")[2] in _WITH_WEIGHTS
+    if call.name in ("weight", "bias") and layer and module.cls is None:
         return singleton(parameter_of(call, module))
     # Own classes answer by what they set; the `.device` of library models is a property.
     if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:

@@ -10,7 +10,7 @@ from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pa
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import Enumerated, ListOf
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
+from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult
@@ -29,7 +29,7 @@ from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.tensors import shares_of
-from gpudoctor.lint.library.wrapper_names import INNER_MODULES
+from gpudoctor.lint.library.torch_nn import part_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton, unknown
 from gpudoctor.manifest.effects import ClipEffect, ScheduleEffect
 from gpudoctor.record import replace
@@ -52,7 +52,7 @@ def owners(do: LibraryContext, values: list[Value]) -> tuple[frozenset[Value], b
                 found.add(value.batch_of)
             # One of several parameters of a layer.
             found |= value.used
-            complete = complete and not value.used
+            complete = complete and all(each.part_of is not None for each in value.used)
         elif isinstance(value, Enumerated):
             inner, whole = owners(do, [each for item in value.items for each in item])
             found |= inner
@@ -71,12 +71,10 @@ def _taken_from(do: LibraryContext, value: Unknown) -> set[Value]:
     """Of `for m in model.modules(): group.append(m.weight)`: the model's parts, whichever they are."""
     found: set[Value] = set()
     for each in provenance_of(value):
-        match each:
-            case MethodResult(Module() | Wrapper() as owner, method) if method in INNER_MODULES:
-                whole = owner.core
-                part = Module(("some part", whole), owner.place, owner.label, made_by="a part of a module")
-                do.parts.setdefault(whole, set()).add(part)
-                found.add(part)
+        if isinstance(each, InnerModules):
+            each = part_of(do, each.owner)
+        if isinstance(each, Module) and each.part_of is not None:
+            found.add(each)
     return found
 
 

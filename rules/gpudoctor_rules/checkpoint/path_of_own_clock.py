@@ -1,12 +1,13 @@
-"""Each rank makes the name of a file or a folder from its own clock, and the names differ.
+"""Each rank makes the name of a file or a folder from its own clock or dice, and the names differ.
 
 ## What goes wrong
 
 Every rank (each process, one for each GPU) asks for the date itself: `run = time.strftime("%m%d-%H%M%S")`. Processes do
-not get there at the same moment: when the second changes in between, and always with microseconds or `uuid4()`, each
-has a name of its own. Rank 0 then writes `runs/1204-101559/best.pt`, and the others look for
-`runs/1204-101600/best.pt`: `FileNotFoundError`, or a checkpoint in pieces, each in another folder. Where nobody looks,
-half of the folders stay empty. With one GPU there is one name, and a test on two works most of the time.
+not get there at the same moment: when the second changes in between, and always with microseconds, `uuid4()` or a
+random number that nobody has seeded, each has a name of its own. Rank 0 then writes `runs/1204-101559/best.pt`, and the
+others look for `runs/1204-101600/best.pt`: `FileNotFoundError`, or a checkpoint in pieces, each in another folder.
+Where nobody looks, half of the folders stay empty. With one GPU there is one name, and a test on two works most of the
+time.
 
 ## Fix
 
@@ -17,8 +18,8 @@ the name may be made before there is a process group.
 ## Silent when
 
 One rank alone makes the name, or it is made before the processes are started; it was broadcast, or went through code
-that could not be read; it holds the rank, so that each is to have its own, or names a folder that each removes again;
-nothing is read or made there but on rank 0.
+that could not be read; a random number comes from a generator that the program seeds; it holds the rank, so that each
+is to have its own, or names a folder that each removes again; nothing is read or made there but on rank 0.
 
 ## Sources
 
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.events.files import ChangeFolder, Load, Save
 from gpudoctor.lint.events.host_waits import ClockRead
-from gpudoctor.lint.events.process import ReadOwn
+from gpudoctor.lint.events.process import ReadOwn, SeedSet
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.questions.own_readings import readings_in_path
 from gpudoctor.record import dataclass, field
@@ -57,7 +58,7 @@ class _Named:
 
 
 class PathOfOwnClock(Rule):
-    """Each rank makes the name of a file or a folder from its own clock, and the names differ."""
+    """Each rank makes the name of a file or a folder from its own clock or dice, and the names differ."""
 
     code = "GPU610"
     name = "path-of-own-clock"
@@ -75,7 +76,7 @@ class PathOfOwnClock(Rule):
         readings = {event.identity: event for event in made}
         for identity, named in _uses(program).items():
             reading = readings.get(identity)
-            if reading is None or not program.by_every_rank(reading):
+            if reading is None or not program.by_every_rank(reading) or _is_seeded(program, reading):
                 continue
             place = _place_of(program, reading)
             harm = _harm(named)
@@ -84,7 +85,7 @@ class PathOfOwnClock(Rule):
             what, event, before = harm
             yield self.found(
                 place,
-                f"Each rank asks for itself here, and those that ask a moment later get a different name: {what}.",
+                f"{_asked(reading)} a different name: {what}.",
                 remedy="Let rank 0 make the name, and send it to all ranks with `dist.broadcast_object_list`.",
                 because=[
                     ("asked for here", reading.location),
@@ -93,6 +94,20 @@ class PathOfOwnClock(Rule):
                 ],
                 confidence=Confidence.LIKELY,
             )
+
+
+def _asked(reading: Reading) -> str:
+    if isinstance(reading, ReadOwn) and reading.drawn:
+        return "Each rank draws for itself here, without a seed, and gets"
+    return "Each rank asks for itself here, and those that ask a moment later get"
+
+
+def _is_seeded(program: Program, reading: Reading) -> bool:
+    """A random number that may be the same on all ranks: somebody seeds the generator that it is drawn from, or may."""
+    if not isinstance(reading, ReadOwn) or not reading.drawn:
+        return False
+    seeds = [each for each in program.events(SeedSet) if each.order < reading.order and reading.drawn in each.of]
+    return bool(seeds or program.lost or program.escaped)
 
 
 def _harm(named: _Named) -> tuple[str, Use, Use | None] | None:

@@ -70,6 +70,8 @@ class GradFlagChangedAfterWrap(Rule):
                 remedy="Wrap the bare model again right after this, or freeze before the wrap."
                 + ("" if flag.on else " Or give the wrapper `find_unused_parameters=True`."),
                 because=[("wrapped here", wrap.location)],
+                # One loop over the parts goes through the weights and the biases of its layers.
+                cause=flag.loops[-1].location if flag.module.core.part_of is not None and flag.loops else None,
                 by=flag,
             )
 
@@ -108,7 +110,10 @@ def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> st
 
 def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
     """Other parameters of the model go on learning: one that is frozen as a whole has nothing to wait for."""
-    if flag.module.core != wrap.inner.core:
+    core = flag.module.core
+    if core.part_of is not None:
+        return any(core in provenance_of(literal, 6) for literal in flag.condition)
+    if core != wrap.inner.core:
         whole = [
             each
             for each in program.events(GradientFlag)

@@ -60,6 +60,9 @@ class NothingToTrain(Rule):
             frozen = _frozen_at(program, wrap)
             if _handed_on(program, wrap, since=frozen) or program.is_caught(wrap, "RuntimeError"):
                 continue
+            # For each fold a model is made, wrapped and then frozen: the next one is another.
+            if frozen is not None and _in_an_earlier_round(frozen, wrap):
+                continue
             model = name_of(wrap.inner, "the module")
             why = f"No parameter of {model} takes a gradient" if frozen is not None else f"{model} has no parameters"
             yield self.found(
@@ -90,6 +93,11 @@ def _frozen_at(program: Program, wrap: Wrap) -> GradientFlag | None:
     # `p.requires_grad = False` in a loop is logged once for each round that was followed.
     flags = (flag for flag in program.events(GradientFlag) if flag.order < wrap.order and flag.on is False)
     return max((flag for flag in flags if flag.module.core == core), key=lambda flag: flag.order, default=None)
+
+
+def _in_an_earlier_round(frozen: GradientFlag, wrap: Wrap) -> bool:
+    shared = zip(frozen.loops, wrap.loops, strict=False)
+    return any(one.identity == other.identity and one.pass_ < other.pass_ for one, other in shared)
 
 
 def _handed_on(program: Program, wrap: Wrap, since: GradientFlag | None) -> bool:

@@ -158,6 +158,10 @@ def test_who_says_what_to_do_as_main_program_is_one(path: str, text: str, tmp_pa
         ("for x in y:\n    pass\n", Role.SCRIPT),
         ("import sys\nsys.exit(main())\n", Role.SCRIPT),
         ("from torch.utils.data import DataLoader\nloader = DataLoader(data)\n", Role.SCRIPT),
+        # What it calls stands in another file, and trains.
+        ("from pkg.engine import work\nresult = work(1, 2)\n", Role.SCRIPT),
+        ("import pkg.engine as e\nheat = e.Engine(1)\n", Role.SCRIPT),
+        ("from pkg.engine import enter\nresult = enter('a', 1)\n", Role.PART),
         # Preparation, however the library is called here.
         ("import numpy as xp, sys\nxp.random.seed(0)\nsys.path.append(str(1))\n", Role.PART),
         ("import warnings as w\nw.filterwarnings('ignore')\ndef f(): pass\n", Role.PART),
@@ -243,6 +247,8 @@ STORE = "import numpy\n\ndef data():\n    return numpy.load('x')\n"
     "files",
     [
         {"pkg/begin.py": f"{BEGIN}\neverything()\n"},
+        # All that the file does is to keep what another one returns.
+        {"pkg/begin.py": BEGIN, "cook.py": "from pkg.begin import everything\nresult = everything()\n"},
         {"pkg/begin.py": f"{BEGIN}\nif len('x'):\n    everything()\n"},
         {"pkg/begin.py": BEGIN, "pkg/__main__.py": "from .begin import everything\neverything()\n"},
         {"pkg/begin.py": BEGIN, "pyproject.toml": "[project]\n[project.scripts]\ncook-it = 'pkg.begin:everything'\n"},

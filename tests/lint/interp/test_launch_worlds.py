@@ -266,6 +266,20 @@ TORCHRUN = {
         else:
             reveal(0)  #: never
         """,
+    "a local rank above minus one": """
+        import argparse, torch, torch.distributed as dist
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--local_rank", type=int, default=-1)
+        args = parser.parse_args()
+        if args.local_rank > -1:
+            dist.init_process_group("nccl")
+        elif torch.cuda.is_available():
+            reveal(0)  #: never
+        if -1 < args.local_rank:
+            reveal(args.local_rank)  #: local rank
+        else:
+            reveal(0)  #: never
+        """,
 }
 
 
@@ -562,3 +576,24 @@ def test_who_asks_for_a_launch_says_how_it_is_started(paper) -> None:
         """
     assert paper(source, launch="torchrun").program.launched_in_several
     assert not any(each.launched_in_several for each in paper(source, launch="auto").programs)
+
+
+def test_of_several_functions_the_one_by_default_is_followed_first(paper):
+    """Both wrap a model: which of them the program is about, its default says."""
+    found = paper(
+        """
+        import argparse, torch.nn as nn
+        from torch.nn.parallel import DistributedDataParallel
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--distill", type=int, default=0)
+        args = parser.parse_args()
+        def distilled():
+            return DistributedDataParallel(nn.Linear(2, 2).cuda())
+        def plain():
+            return DistributedDataParallel(nn.Linear(2, 2).cuda())
+        train = distilled if args.distill else plain
+        train()
+        """,
+        launch="torchrun",
+    )
+    assert [each.location.line for each in found.events(Wrap)] == [10, 8]
