@@ -96,6 +96,14 @@ def command_named(name: str) -> Command:
     return command
 
 
+def add_choice(parser: argparse._ActionsContainer, option: str, *choices: str) -> None:
+    """Declare an option that is one of these; the first is its default."""
+    usual = choices[0]
+    parser.add_argument(
+        option, metavar="|".join(choices), type=one_of(*choices), default=usual, help=f"default: {usual}"
+    )
+
+
 def one_of(*choices: str) -> Callable[[str], str]:
     """A type of options: one of these words."""
 

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor import __version__
-from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.manifest.libraries import LIBRARIES
 
@@ -24,9 +24,7 @@ class Env(Command):
     """Show what a bug report should say about this machine."""
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
-        )
+        add_choice(parser, "--output-format", "text", "json")
         parser.add_argument(
             "--gpus",
             action="store_true",

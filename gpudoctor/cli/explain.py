@@ -6,7 +6,7 @@ import sys
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.output import write_lines
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules, page_of
@@ -27,9 +27,7 @@ class Explain(Command):
         parser.add_argument(
             "rule", metavar="RULE", help=f"its code or its name; or a guide: {', '.join(sorted(_guides()))}"
         )
-        parser.add_argument(
-            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
-        )
+        add_choice(parser, "--color", *COLOURS)
 
     def run(self, options: argparse.Namespace) -> int:
         guides = _guides()

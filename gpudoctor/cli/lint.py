@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.command import Command, at_least, one_of, words
+from gpudoctor.cli.command import Command, add_choice, at_least, one_of, words
 from gpudoctor.cli.lint_report import report
 from gpudoctor.cli.output import refuse_bad_target
 from gpudoctor.cli.progress import Progress
@@ -192,9 +192,7 @@ def _declare_output(parser: argparse.ArgumentParser) -> None:
         type=one_of(*FAIL_ON),
         help="exit with 1 from this severity on (default: warning); not-followed: also where training was not reached",
     )
-    group.add_argument(
-        "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
-    )
+    add_choice(group, "--color", *COLOURS)
     group.add_argument("--statistics", action="store_true", help="also count the findings of each rule")
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print findings, and nothing on standard error")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.outline import Line, Section, outline
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
@@ -42,15 +42,9 @@ class Plan(Command):
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("script", metavar="SCRIPT", help="the file with which training is started")
-        parser.add_argument(
-            "--launch", metavar="|".join(LAUNCHES), type=one_of(*LAUNCHES), default="auto", help="default: auto"
-        )
-        parser.add_argument(
-            "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
-        )
-        parser.add_argument(
-            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
-        )
+        add_choice(parser, "--launch", *LAUNCHES)
+        add_choice(parser, "--output-format", "text", "json")
+        add_choice(parser, "--color", *COLOURS)
 
     def run(self, options: argparse.Namespace) -> int:
         programs, project, because = _programs(options.script, options.launch)

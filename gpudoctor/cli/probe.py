@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.command import Command, at_least, one_of, words
+from gpudoctor.cli.command import Command, add_choice, at_least, one_of, words
 from gpudoctor.cli.error_boundary import INTERRUPTED
 from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, write_file, write_out
 from gpudoctor.cli.terminal import COLOURS
@@ -67,7 +67,7 @@ class Probe(Command):
         add("--html", metavar="FILE", help="also write a page with charts")
         add("--compare", metavar="FILE", help="the JSON of an earlier probe: report what got worse since")
         add("--from", metavar="FILE", dest="recorded", help="show the JSON of an earlier probe; examines nothing")
-        add("--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto")
+        add_choice(parser, "--color", *COLOURS)
 
     def run(self, options: argparse.Namespace) -> int:
         from gpudoctor.probe.check_names import with_full_names

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.logs.declared_texts import rules_that_declare
@@ -39,12 +39,8 @@ class Read(Command):
     def declare(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("logs", metavar="LOG", nargs="+", help="a file, a folder of them, or - for standard input")
         parser.add_argument("--code", metavar="DIR", help="also lint this program or folder, and say what fits the log")
-        parser.add_argument(
-            "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
-        )
-        parser.add_argument(
-            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
-        )
+        add_choice(parser, "--output-format", "text", "json")
+        add_choice(parser, "--color", *COLOURS)
 
     def run(self, options: argparse.Namespace) -> int:
         diagnosis = read_logs(options.logs)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules
@@ -22,12 +22,8 @@ class Rules(Command):
     """List the rules."""
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
-        )
-        parser.add_argument(
-            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
-        )
+        add_choice(parser, "--output-format", "text", "json")
+        add_choice(parser, "--color", *COLOURS)
 
     def run(self, options: argparse.Namespace) -> int:
         cards = find_rules().cards

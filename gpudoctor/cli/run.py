@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.command import Command, at_least, command_named, one_of
+from gpudoctor.cli.command import Command, add_choice, at_least, command_named
 from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, say, write_aside, write_file, write_out
 from gpudoctor.cli.run_report import compared, document, in_one_line, report, standstill
 from gpudoctor.cli.settings import settings_for
@@ -94,15 +94,11 @@ class Run(Command):
         )
         parser.add_argument("--kill-on-hang", action="store_true", help="end a job that hangs, with exit code 1")
         parser.add_argument("--no-lint", dest="lint", action="store_false", help="do not lint the program meanwhile")
-        parser.add_argument(
-            "--output-format", metavar="full|json", type=one_of("full", "json"), default="full", help="default: full"
-        )
+        add_choice(parser, "--output-format", "full", "json")
         parser.add_argument("--output-file", metavar="FILE", help="write the report there instead of standard error")
         parser.add_argument("--html", metavar="FILE", help="also write a page with charts")
         parser.add_argument("--trace", metavar="FILE", help="also write a timeline for Perfetto")
-        parser.add_argument(
-            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
-        )
+        add_choice(parser, "--color", *COLOURS)
 
     def run(self, options: argparse.Namespace) -> int:
         if not ON_LINUX:
