@@ -33,6 +33,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import MISMATCH, NCCL_TIMEOUT
@@ -61,11 +62,13 @@ class SizesDifferBetweenRanks(Rule):
         # Alone, any size will do.
         if not program.world.several_processes:
             return
+        right = [event for event in program.events(Collective) if event.picked is None]
         for event in program.events(Collective):
             if (picked := event.picked) is None or not program.by_every_rank(event):
                 continue
             yield self.found(
-                at=event.location,
+                # A helper that gathers is right for whoever has as many numbers on each rank.
+                at=entered(event, right),
                 message=f"`{event.call}` is given as many numbers as the data of each rank has of them: where others "
                 "have more or fewer, NCCL mixes the numbers up or waits forever, and gloo ends the process.",
                 remedy=REMEDY,
