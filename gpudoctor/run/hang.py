@@ -20,6 +20,7 @@ from gpudoctor.run.protocol import ANSWER, ENOUGH, HEARD, QUESTION
 from gpudoctor.run.ras import ranks_apart
 from gpudoctor.run.recording import RecordedCollective, StackFrame, Waiting
 from gpudoctor.run.recording_reader import collective_of, frames_of, lines_of
+from gpudoctor.run.tcp_bytes import received_by
 from gpudoctor.run.unresponsive import stack_of
 
 _PATIENCE = 3.0
@@ -44,6 +45,9 @@ _FLOWS = 1 << 17
 _TRICKLES = 1 << 15
 """The same of the rank by itself, without what it has started: a service that looks at the machine moves more, and a
 progress bar that is drawn again and again less. A rank that waits moves nothing while it is not asked."""
+_DRIPS = 1 << 12
+"""The same of what comes over TCP where nobody waits for another rank: samples that are fetched from a slow server. The
+answers of a service that is told how the machine does are less."""
 _IDLE, _MOVED = 0.03, 1 << 20
 """Of one core, and bytes read and written: less is no work of a rank and the processes that it has started. To answer
 moves some kilobytes."""
@@ -93,11 +97,14 @@ class _IdleLook:
     places: tuple[object, ...]
     busy: float
     moved: int
+    received: int
+    """Over TCP: what comes there is among `moved` only where it is read like a file."""
 
     def idle_since(self, before: _IdleLook) -> bool:
         """Nothing has happened in between."""
         seconds = self.at - before.at
         same = seconds > _ENOUGH and self.places == before.places
+        same = same and self.received - before.received < _DRIPS * seconds
         return same and self.busy - before.busy < _IDLE * seconds and self.moved - before.moved < _MOVED
 
 
@@ -140,6 +147,8 @@ class Watch:
         """Of ranks that waited for nobody, as it was at the last look; None where nobody stands still."""
         self._got_on_at = -patience
         self._variables: dict[int, dict[str, str]] = {}
+        self._received: dict[str, int] = {}
+        self._came = 0
 
     def look(self) -> tuple[Waiting, ...]:
         """Where each rank is, when some rank has waited for the others for too long; empty as long as all is well."""
@@ -228,7 +237,15 @@ class Watch:
             return None
         places = tuple((each.rank, tuple(frame.location for frame in each.stack if frame.own)) for each in found)
         busy, moved = sum(_busy(each.pid) for each in left), sum(_moved(each.pid) for each in left)
-        return _IdleLook(time.monotonic(), places, busy, moved)
+        return _IdleLook(time.monotonic(), places, busy, moved, self._came_over_tcp(left))
+
+    def _came_over_tcp(self, left: Sequence[_FollowedRank]) -> int:
+        """Bytes, until now, of the ranks and all that they have started, by connections that were open at some look."""
+        for pid in [pid for each in left for pid in (each.pid, *descendants(each.pid))]:
+            for connection, count in received_by(pid).items():
+                self._came += max(0, count - self._received.get(connection, 0))
+                self._received[connection] = count
+        return self._came
 
     def _left(self) -> list[_FollowedRank]:
         return [each for each in self._ranks.values() if state_of(each.pid)]
