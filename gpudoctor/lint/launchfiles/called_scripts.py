@@ -13,6 +13,7 @@ from gpudoctor.lint.launchfiles.shell import read_script
 from gpudoctor.lint.launchfiles.shell_words import filled_in_before
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.lint.launchfiles.task_tables import console_scripts
+from gpudoctor.lint.launchfiles.variable_files import variables_of
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.launch_names import SHELL, launch_kind
 from gpudoctor.record import replace
@@ -43,7 +44,11 @@ class CalledScripts:
         return replace(file, launches=tuple(launches))
 
     def followed(self, file: LaunchFile, launch: ProgramStart) -> Iterator[ProgramStart]:
-        """What a start comes to: what a script starts, and with the hosts that a file lists."""
+        """What a start comes to: what a script starts, and with what files of variables and of hosts say."""
+        for name in launch.container.told_in if launch.container is not None else ():
+            text = self._text(file, name, launch.folder)
+            outside = dict(variables_of(text)) if text is not None else {}
+            launch = replace(launch, environment={**outside, **launch.environment})
         if launch.launcher is StartedBy.SCRIPT:
             yield from self._called(file, launch, 0)
         else:

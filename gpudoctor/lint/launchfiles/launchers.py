@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -81,6 +82,19 @@ def told_by_slurm(directives: StartOptions) -> dict[str, ShellVariable]:
         if option is not None and option.number is not None:
             bound = ShellVariable((Word((str(option.number),), option.at),), option.at, exported=True)
             found |= dict.fromkeys(variables, bound)
+    return found
+
+
+_OF_PBS = re.compile(r"#PBS\s+-l\s+\S*?\bn?gpus=(\d+)")
+
+
+def told_by_pbs(script: Script) -> dict[str, ShellVariable]:
+    """The GPUs that a batch file of PBS asks for on each node, and finds."""
+    found: dict[str, ShellVariable] = {}
+    for comment in script.head:
+        asked = _OF_PBS.match(comment.text)
+        if asked is not None:
+            show_gpus(found, int(asked[1]), comment.at)
     return found
 
 
@@ -481,6 +495,7 @@ def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], C
         "`--ipc=host` or `--shm-size=8g`",
         gpus="given" if given else "" if plain else None,
         gpus_remedy="`--gpus all`",
+        told_in=tuple(values_of(words[2:], ("--env-file",))),
     )
     return options, following, container, told
 

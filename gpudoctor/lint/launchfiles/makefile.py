@@ -6,15 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.launchers import Recipes
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
+from gpudoctor.lint.launchfiles.variable_files import text_named
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.shell import Scripts
     from gpudoctor.lint.launchfiles.shell_words import ShellVariable
 
 _ASSIGNS = re.compile(r"^(?:(export|override)\s+)?([\w.-]+)\s*(\?=|:=|::=|\+=|=)\s*(.*)$")
+_INCLUDES = re.compile(r"^[-s]?include\s+")
 _TARGETS = re.compile(r"^([^\s#:=][^#:=]*?)\s*::?(?!=)\s*")
 """`train test: data`; what follows may be a variable for these targets alone, or a recipe behind `;`."""
 _SIMPLE = re.compile(r"[\w./,:=@%+-]+")
@@ -28,9 +32,9 @@ class _Variables:
     """What is set where a makefile is read, and what of it commands are told."""
 
     values: dict[str, str] = field(default_factory=dict)
-    exported: dict[str, Piece] = field(default_factory=dict)
+    exported: dict[str, Location] = field(default_factory=dict)
 
-    def assign(self, body: str, placed: Piece) -> None:
+    def assign(self, body: str, at: Location) -> None:
         found = _ASSIGNS.match(body)
         if found is None:
             return
@@ -43,7 +47,7 @@ class _Variables:
         else:
             self.values.pop(name, None)
         if export == "export":
-            self.exported[name] = placed
+            self.exported[name] = at
 
     def inside(self, other: _Variables) -> _Variables:
         """These over others."""
@@ -59,21 +63,21 @@ class _Variables:
             return f"${{{name or '_make'}}}"
         return _EXPANSION.sub(lambda inner: self.expanded(inner, depth + 1), value)
 
-    def environment(self, shown: str) -> dict[str, ShellVariable]:
+    @property
+    def environment(self) -> dict[str, ShellVariable]:
         """What is exported, as the shell of a recipe finds it set."""
         found: dict[str, ShellVariable] = {}
-        for name, placed in self.exported.items():
+        for name, at in self.exported.items():
             value = _EXPANSION.sub(self.expanded, f"$({name})")
             # A default is the shell's to fill in.
             script = f'export {name}="{value}"\n:'
             for command in read_script(PlacedText.whole("", script)).commands:
-                at = PlacedText(shown, [placed]).location(0, len(placed.text))
                 found |= {key: replace(bound, at=at) for key, bound in command.environment.items()}
         return found
 
 
-def read_makefile(shown: str, text: str) -> Recipes:
-    """What its targets start."""
+def read_makefile(shown: str, text: str, others: Scripts | None = None) -> Recipes:
+    """What its targets start, with the variables of files that it includes."""
     everywhere = _Variables()
     of_targets: dict[str, _Variables] = {}
     targets: tuple[str, ...] = ()
@@ -87,19 +91,29 @@ def read_makefile(shown: str, text: str) -> Recipes:
             known = everywhere
             for target in targets:
                 known = of_targets[target].inside(known) if target in of_targets else known
-            found.read(PlacedText(shown, _recipe(first, lines, known, behind)), known.environment(shown))
+            found.read(PlacedText(shown, _recipe(first, lines, known, behind)), known.environment)
             continue
         body = " ".join(each.rstrip("\\").strip() for each in lines)
+        at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))
         if body.startswith("#"):
-            at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))
             found.comments.append(ScriptComment(body, at, first, first + 1, True))
         said = body.partition(" #")[0].rstrip()
+        for name in _INCLUDES.sub("", said).split() if _INCLUDES.match(said) else ():
+            _take_over(text_named(name, others, at), everywhere)
         if head is None:
-            everywhere.assign(said, Piece(line, first, 1))
+            everywhere.assign(said, at)
         else:
             for target in targets:
-                of_targets.setdefault(target, _Variables()).assign(said[head.end() :], Piece(line, first, 1))
+                of_targets.setdefault(target, _Variables()).assign(said[head.end() :], at)
     return found
+
+
+def _take_over(text: PlacedText | None, known: _Variables) -> None:
+    """The variables that an included file sets."""
+    for first, lines in _logical(text.text) if text is not None else ():
+        if text is not None and not lines[0].startswith("\t"):
+            at = PlacedText(text.path, [Piece(lines[0], first, 1)]).location(0, len(lines[0]))
+            known.assign(" ".join(each.rstrip("\\").strip() for each in lines).partition(" #")[0].rstrip(), at)
 
 
 def _logical(text: str) -> Iterator[tuple[int, list[str]]]:

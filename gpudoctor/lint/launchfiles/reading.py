@@ -74,7 +74,7 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
     if kind == MAKEFILE:
         from gpudoctor.lint.launchfiles.makefile import read_makefile
 
-        return _of_recipes(file, read_makefile(shown, text))
+        return _of_recipes(file, read_makefile(shown, text, scripts))
     if kind == JUSTFILE:
         from gpudoctor.lint.launchfiles.justfile import read_justfile
 
@@ -93,15 +93,16 @@ def _of_recipes(file: LaunchFile, read: Recipes) -> LaunchFile:
 
 
 def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:
-    from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, told_by_slurm
+    from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, told_by_pbs, told_by_slurm
     from gpudoctor.lint.launchfiles.placed_text import PlacedText
     from gpudoctor.lint.launchfiles.shell import read_script
 
     text = PlacedText.whole(file.shown, file.text)
     script = read_script(text, scripts=scripts)
     directives = directives_of(script, text)
-    if directives:
-        script = read_script(text, told_by_slurm(directives), scripts=scripts)
+    told = {**told_by_pbs(script), **told_by_slurm(directives)}
+    if told:
+        script = read_script(text, told, scripts=scripts)
     launches = tuple(launches_in(script, text, directives))
     file = replace(file, launches=launches, comments=script.comments, is_batch=bool(directives))
     return _with_commands(file, script.commands)

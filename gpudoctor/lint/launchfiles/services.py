@@ -63,8 +63,11 @@ def of_kubernetes(root: Document) -> Iterator[ProgramStart]:
 def _containers(root: Document) -> Iterator[tuple[Document, Document]]:
     """The containers below, each with its pod."""
     for pod in root.walk():
-        containers = pod["containers"]
-        for each in containers.members() if containers is not None else ():
+        containers, alone = pod["containers"], pod["container"]
+        for each in (
+            *(containers.members() if containers is not None else ()),
+            *([alone] if alone is not None else ()),
+        ):
             yield pod, each
 
 

@@ -94,6 +94,8 @@ class Container:
     slots: int | None = None
     """How many processes `mpirun` places on each copy of it; None where that is not said."""
     slots_at: Location | None = None
+    told_in: tuple[Word, ...] = ()
+    """The files of variables that it is given."""
     service: tuple[str, ...] = ()
     """The files of Compose that say more of it, as the command names them, and the name of its service."""
 

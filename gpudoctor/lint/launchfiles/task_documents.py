@@ -1,4 +1,4 @@
-"""Commands in YAML files of runners: Taskfiles, workflows of GitHub, stages of DVC, tasks of SkyPilot."""
+"""Commands in YAML files of runners: Taskfiles, workflows of GitHub and GitLab, stages of DVC, tasks of SkyPilot."""
 
 from __future__ import annotations
 
@@ -63,6 +63,8 @@ def of_runner(root: Document, others: Scripts | None) -> Iterator[ProgramStart]:
         jobs = _of_taskfile(root, others)
     elif {"jobs", "on"} <= keys:
         jobs = _of_workflow(root)
+    elif any(job["script"] is not None for _, job in root.items()):
+        jobs = _of_pipeline(root)
     elif "stages" in keys:
         jobs = _of_stages(root, others)
     elif "run" in keys and keys & {"resources", "num_nodes", "setup", "workdir", "file_mounts"}:
@@ -124,6 +126,16 @@ def _of_workflow(root: Document) -> Iterator[_TaskScript]:
             environment = _environment(root["env"], job["env"], step["env"])
             if run:
                 yield _TaskScript(run, _EXPRESSION, value, environment, step["working-directory"])
+
+
+def _of_pipeline(root: Document) -> Iterator[_TaskScript]:
+    """Jobs of GitLab. Those of machines of one's own say by `tags` which."""
+    for _, job in _mapping(root):
+        lines = [
+            line for each in (job["before_script"] or root["before_script"], job["script"]) for line in _texts(each)
+        ]
+        if job["script"] is not None and job["tags"] is not None:
+            yield _TaskScript(tuple(lines), _NOTHING, str, _environment(root["variables"], job["variables"]))
 
 
 def _of_stages(root: Document, others: Scripts | None) -> Iterator[_TaskScript]:

@@ -6,7 +6,7 @@ import os
 
 SHELL, DOCKERFILE, MAKEFILE, YAML, JSON, EDITOR = "shell", "dockerfile", "makefile", "yaml", "json", "editor"
 JUSTFILE, TASKS, TOX = "justfile", "tasks", "tox"
-_SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".slm", ".job")
+_SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".slm", ".job", ".pbs")
 _MAKEFILES = frozenset({"makefile", "gnumakefile"})
 _JUSTFILES = frozenset({"justfile", ".justfile"})
 _NAMED = {"pyproject.toml": TASKS, "pixi.toml": TASKS, "tox.ini": TOX}
@@ -16,8 +16,8 @@ _WORDS = (
 )
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
 _OF_SERVICES = (b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm")
-_DESCRIBING = (b"services:", b"containers:", b"TrainJob", b"RayJob")
-_RUNNING = (b"tasks:", b"cmd:", b"run:")
+_DESCRIBING = (b"services:", b"containers:", b"container:", b"TrainJob", b"RayJob")
+_RUNNING = (b"tasks:", b"cmd:", b"run:", b"script:")
 _PROGRAMS = (b".py", b" -m ", b".sh", b"torchrun", b"accelerate launch", b"deepspeed")
 """What a runner's file names: not the `setup-python` that every workflow has."""
 _OF_TASKS = (b"tasks]", b"tasks.", b"scripts]", b"scripts.")

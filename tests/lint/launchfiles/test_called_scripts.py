@@ -132,6 +132,22 @@ def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None
         ),
         (
             {
+                "common.mk": "N = 2\nexport CUDA_VISIBLE_DEVICES := 0\n",
+                "Makefile": "include common.mk\nt:\n\ttorchrun --nproc-per-node=$(N) train.py\n",
+            },
+            "Makefile",
+            ["Makefile:3 GPU423"],
+        ),
+        (
+            {
+                "gpus.env": "CUDA_VISIBLE_DEVICES=0\n",
+                "run.sh": "docker run --gpus all --env-file gpus.env x torchrun --nproc-per-node=2 train.py\n",
+            },
+            "run.sh",
+            ["run.sh:1 GPU423"],
+        ),
+        (
+            {
                 "hosts": "a slots=2\nb slots=2\n",
                 "run.sh": "mpirun -np 4 --hostfile hosts torchrun --nproc-per-node=2 train.py\n",
             },
@@ -139,7 +155,7 @@ def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None
             ["run.sh:1 GPU426"],
         ),
     ],
-    ids=["image", "compose", "just", "dvc", "task", "dotenv", "sourced", "hosts"],
+    ids=["image", "compose", "just", "dvc", "task", "dotenv", "sourced", "make", "docker", "hosts"],
 )
 def test_what_other_files_say_counts(
     capsys: pytest.CaptureFixture[str], files: dict[str, str], named: str, expected: list[str]
