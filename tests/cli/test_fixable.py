@@ -162,7 +162,7 @@ def test_fixes_that_take_for_ever_hide_nothing(lint: Lint, monkeypatch: pytest.M
             pass
 
     monkeypatch.setattr(started_entry, "MAX_ALL_SECONDS", 0.3)
-    monkeypatch.setattr(judge_entry, "MIN_PART_SECONDS", 0.1)
+    monkeypatch.setattr(started_entry, "MIN_PART_SECONDS", 0.1)
     monkeypatch.setattr("gpudoctor.lint.fix.fixes.with_fixes", hang)
     program = str(RULES / FOLDERS["GPU302"] / "bad_while_epochs.py")
     out, err = lint("--no-cache", "--output-format=concise", program)

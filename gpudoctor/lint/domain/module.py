@@ -40,6 +40,10 @@ class Module(Allocated):
     def core_under(self, *kinds: enum.Enum) -> Module:
         return self
 
+    def derives_from(self, library_class: str) -> bool:
+        """It is an object of this class of a library, or of a class of the project that derives from it."""
+        return self.made_by == library_class or (self.cls is not None and library_class in self.cls.library_bases)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class InnerModules(Allocated):

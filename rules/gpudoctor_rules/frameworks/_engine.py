@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.module import Module, Wrapper, chain_of
 from gpudoctor.lint.domain.symbols import MethodResult
 from gpudoctor.lint.domain.value import Unknown, single_of
@@ -30,9 +29,7 @@ def made_at(program: Program, engine: Value) -> UseManaged | None:
 def may_share_a_copy(charge: UseManaged) -> bool:
     """Ranks may hold one copy of the model together: stages of a pipeline, slices of layers or of sequences."""
     model = single_of(charge.setting("model"))
-    core = model.core if isinstance(model, (Module, Wrapper)) else None
-    cls = class_of(core) if core is not None else None
-    pipeline = core is not None and (core.made_by == PIPELINE or (cls is not None and PIPELINE in cls.library_bases))
+    pipeline = isinstance(model, (Module, Wrapper)) and model.core.derives_from(PIPELINE)
     given = any(charge.setting(name) is not None for name in _TOPOLOGIES)
     return pipeline or given or any(charge.configured(name) is not None for name in _SLICES)
 
