@@ -353,9 +353,11 @@ class Program:
     def _does_nothing_together(self) -> bool:
         """A tool that trains nothing, asks no other rank for anything, and does the same on each of them: several
         processes of it would do all of it several times. It may join a group because it shares its options with what
-        trains."""
-        by_option = self.assumptions.switches or any(group.condition.literals for group in self.events(InitGroup))
-        if not self.has_entry or self.stops or not by_option or not self.has(Forward):
+        trains, or, where it calls no model, its logger."""
+        groups = [*self.events(InitGroup)]
+        by_option = self.assumptions.switches or any(group.condition.literals for group in groups)
+        asks = not (self.has(Wrap, MakeLoader, MakeOptimizer) or any(group.is_own for group in groups))
+        if not self.has_entry or self.stops or not (by_option if self.has(Forward) else asks):
             return False
         if self.has(Backward, OptimizerStep, Collective, MakeSampler, DestroyGroup, Spawn, UseManaged):
             return False
@@ -384,8 +386,7 @@ class Program:
     @property
     def lacks_group(self) -> InitGroup | None:
         """The group that it does not make and was followed with, because the user starts several processes of it."""
-        place = self.assumptions.group_before
-        return next(self.events(InitGroup), None) if place is not None else None
+        return next(self.events(InitGroup), None) if self.assumptions.group_before is not None else None
 
     @cached_property
     def plays_alone(self) -> bool:
