@@ -21,6 +21,7 @@ from gpudoctor.lint.domain.device import on_gpu as on_gpu
 from gpudoctor.lint.domain.function import Library as Library
 from gpudoctor.lint.domain.function import Method as Method
 from gpudoctor.lint.domain.function import Namespace as Namespace
+from gpudoctor.lint.domain.function import class_of as class_of
 from gpudoctor.lint.domain.group import ManagedObject as ManagedObject
 from gpudoctor.lint.domain.group import Work as Work
 from gpudoctor.lint.domain.module import UNSEEN as UNSEEN
