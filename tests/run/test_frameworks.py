@@ -95,6 +95,7 @@ if __name__ == "__main__":
 """
 ACCELERATE = """
 import sys
+import time
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
@@ -116,6 +117,7 @@ def main():
                 optimizer.zero_grad()
             sys.stdout.write(f"{accelerator.process_index} {loss.item().hex()}\\n")
     sys.stdout.write(f"{accelerator.process_index} {[p.tolist() for p in net.parameters()]} {torch.rand(1).item()}\\n")
+    time.sleep(1)
     accelerator.end_training()
 
 if __name__ == "__main__":
@@ -167,7 +169,7 @@ def healthy(folder: Path, program: str, command: tuple[str, ...], steps: int, sa
     """Run it alone and watched: the same output, nothing found, and figures that are right."""
     (folder / "train.py").write_text(program)
     # Forked, it saves two loads of torch; watched, it is one that begins.
-    alone = plain(folder, *command, "train.py", timeout=600, cold=command == TORCHRUN)
+    alone = plain(folder, *command, "train.py", timeout=600)
     watched = watch(folder, "--", *command, "train.py", timeout=600, cold=True)
     assert watched.status == alone.returncode == 0, watched.err
     assert own_lines(watched.out) == own_lines(alone.stdout) != []

@@ -24,6 +24,7 @@ data = TensorDataset(torch.randn(50, 6), torch.randint(0, 3, (50,)))
 """
 ACCELERATE = f"""\
 {DATA}
+import time
 from accelerate import Accelerator
 
 accelerator = Accelerator(gradient_accumulation_steps=2, mixed_precision="fp16")
@@ -47,6 +48,7 @@ accelerator.save_state("state")
 accelerator.wait_for_everyone()
 accelerator.load_state("state")
 print("done", flush=True)
+time.sleep(0.5)
 accelerator.end_training()
 """
 LIGHTNING = f"""\
