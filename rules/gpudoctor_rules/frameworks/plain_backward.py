@@ -128,6 +128,7 @@ class PlainBackward(Rule):
             "never averaged, and each rank trains a model of its own.",
             remedy=f"Call `self.manual_backward({loss})`.",
             because=[("the trainer is made here", charge.location)],
+            confidence=Confidence.DEFINITE if backward.forwards else Confidence.LIKELY,
             repair=Repair("Call `manual_backward`", (Replace(backward.location, call),)) if backward.plain else None,
         )
 
@@ -157,7 +158,9 @@ def _in_own_optimization(program: Program, backward: Backward) -> tuple[Value, U
     if not begun or (ended and ended[-1].order > begun[-1].order):
         return None
     model = begun[-1].model
-    trained = any(call.module.core in program.within(model) for call in program.calls_in_graph(backward))
+    calls = program.calls_in_graph(backward)
+    # What a forward leaves in its batch is not followed: a step of the module propagates back through it.
+    trained = not calls or any(call.module.core in program.within(model) for call in calls)
     charges = [each for each in program.events(UseManaged) if each.made is not None and each.trains]
     charge = next((each for each in charges if each.framework == LIGHTNING and not each.alone), None)
     if charge is None or not trained:

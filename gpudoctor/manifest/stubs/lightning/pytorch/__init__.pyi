@@ -152,6 +152,8 @@ class Trainer:
                 model.train()
             self._tell(model, "training_epoch_end", self.state)
             self._tell(model, "on_train_epoch_end")
+            # All ranks collect what one of them writes.
+            self._tell(model, "on_save_checkpoint", self.state)
         self._tell(model, "on_train_end")
         self._tell(model, "on_fit_end")
     def _step(self, model, batch, batch_idx):
