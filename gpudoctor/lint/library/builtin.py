@@ -439,7 +439,7 @@ def _text_method(call: Call[Const | Text]) -> Values:
         return _parted(call, text) or singleton(_folded(call, text))
     # `Path(…).exists()` is the question that `os.path.exists` asks.
     # These answer with a bool or a number, which must not be taken for a path.
-    if call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
+    if call.name.startswith(("is", "starts", "ends", "find", "rfind", "count", "index", "rindex")):
         return unknown(call, "an answer about a text", [call.receiver])
     return singleton(Text((call.receiver,)))
 

@@ -95,7 +95,8 @@ def _modules_in_settings(call: Call, name: Value) -> list[str]:
     """`import_module(config["model"]["target"].rsplit(".", 1)[0])`, `import_module(config.model.type)`: what the
     setting files of the project name so, a module or what lies in one."""
     has = call.do.modules.has_module
-    named = (each if has(each) else each.rpartition(".")[0] for each in _told_in_settings(call.do, name))
+    told = _told_in_settings(call.do, name) or _by_default(call.do, name)
+    named = (each if has(each) else each.rpartition(".")[0] for each in told)
     own = [each for each in dict.fromkeys(named) if has(each)]
     return own[:MAX_MODULES]
 
@@ -107,6 +108,14 @@ def _told_in_settings(do: LibraryContext, name: Value) -> Sequence[str]:
     if section and (told := do.modules.named_in_settings([*section, *keys])):
         return told
     return do.modules.named_in_settings(keys) if len(keys) != 1 else do.modules.named_by_itself(keys[0])
+
+
+def _by_default(do: LibraryContext, value: Value) -> list[str]:
+    """`import_module(name[: name.rfind(".")])`: the whole text that a part was cut out of, where no option is given."""
+    while isinstance(value.term, (Item, MethodResult)) and isinstance(value.term.of, Value):
+        value = value.term.of
+    texts = [text_of(default_of(do, part) or part) for part in value.in_text]
+    return ["".join(filter(None, texts))] if texts and None not in texts else []
 
 
 def keys_of(value: object) -> list[str]:
@@ -261,7 +270,8 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
         if choice_name(each).startswith(start) and choice_name(each).endswith(end)
     ]
     # `getattr(import_module(module), cls)`, both cut out of one text that stands in a setting file.
-    told = {each.rpartition(".")[2] for each in _told_in_settings(do, name)} if name is not None else set()
+    whole = (_told_in_settings(do, name) or _by_default(do, name)) if name is not None else ()
+    told = {each.rpartition(".")[2] for each in whole}
     if exactly := [each for each in named if choice_name(each) in told]:
         return one_of(call, exactly[:MAX_MODULES])
     # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.

@@ -63,6 +63,20 @@ NAMES = {
         except ImportError:
             pass
         """,
+    "cut out of an option": """
+        import argparse, importlib
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--arch", default="large.Net")
+        network = "network." + parser.parse_args().arch
+        at = network.rfind(".")
+        reveal(getattr(importlib.import_module(network[:at]), network[at + 1 :]))  #: Net
+        # file: network/__init__.py
+        # file: network/large.py
+        class Block:
+            pass
+        class Net:
+            pass
+        """,
     "put together": """
         reveal(".".join(["a", "b"]))  #: 'a.b'
         reveal(".".join([]))  #: ''
