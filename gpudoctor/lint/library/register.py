@@ -20,7 +20,7 @@ __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 # Files that register or subscribe something. None registers what another one does, so that their order says nothing.
 FILES = (
     "argument_parsers", "builtin", "builtin_containers", "checkpoint_files", "class_kinds", "context_names", "devices",
-    "directories", "environment_variables", "forward_calls", "hidden_ranks",
+    "directories", "environment_variables", "forward_calls", "gpu_switches", "hidden_ranks",
     "missing_attributes", "paths", "random_state", "replaced_defaults", "stdlib", "stub_bodies", "stub_models",
     "tensor_operations", "tensors", "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn",
     "torch_optim", "unread_code", "wrapping",
