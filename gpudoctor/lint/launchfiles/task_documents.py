@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _PARAMETERS = "params.yaml"
 """From where DVC takes values, where nothing else is said."""
-_HOSTED = ("ubuntu-", "windows-", "macos-")
-"""Machines of GitHub's own, which have no GPU."""
+_HOSTED = ("ubuntu-", "windows-", "macos-", "${{")
+"""Machines of GitHub's own, which have no GPU, and those of a matrix, which mostly are."""
 _TEMPLATE = re.compile(r"\{\{-?\s*\.(\w+)\s*(?:\|\s*default\s+[\"']?([^\"'}]*?)[\"']?\s*)?-?\}\}|\{\{.*?\}\}")
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 _INTERPOLATION = re.compile(r"\$\{([\w.-]+)\}")

@@ -74,6 +74,7 @@ def test_the_commands_of_a_format(name: str, text: str, expected: str) -> None:
         ("a.yaml", "- 1\n- 2"),
         ("a.yaml", "services: [1, 2]"),
         ("ci.yml", STEP % "ubuntu-latest"),
+        ("ci.yml", STEP % "${{ matrix.os }}"),
         (".gitlab-ci.yml", "t: {script: [torchrun t.py]}"),
         ("a.yaml", "{{ template }}"),
         ("a.yaml", "a: &a [b, b]\nb: &b [*a, *a]\nc: &c [*b, *b]\n"),
