@@ -24,7 +24,7 @@ from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import mentions
 from gpudoctor.lint.library.devices import note_text
 from gpudoctor.lint.library.random_state import seed_of
-from gpudoctor.lint.library.tensors import batch, made
+from gpudoctor.lint.library.tensors import batch, made, shards_in
 from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.unread_code import attributes_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, flatten, singleton
@@ -329,7 +329,12 @@ def _keeps_rank(call: Call, value: Value, depth: int = 2, *, surely: bool = Fals
         if isinstance(each, (ListOf, DictOf))
         for more in call.do.state(each, ContainerState.more) or ()
     ]
-    parts = [each for each in flatten(call.do, [*kept, *tables]) if isinstance(each, Dataset)] if depth else []
+    held = flatten(call.do, [*kept, *tables])
+    # What a rank has put there of its own batches, as what its policy has played, no other rank has.
+    records = [each for record in held if isinstance(record, Instance) for each in attributes_of(call.do, record)]
+    if shards_in(call.do, [*held, *records]):
+        return True
+    parts = [each for each in held if isinstance(each, Dataset)] if depth else []
     return any(each.sharded or _keeps_rank(call, each, depth - 1, surely=surely) for each in parts)
 
 
