@@ -141,6 +141,7 @@ ACCELERATED = """
         torch.save(model.state_dict(), "model.pt")
 
     def main():
+        {first}
         accelerator = Accelerator()
         data = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
         model = torch.nn.Linear(8, 1)
@@ -172,6 +173,12 @@ def test_a_file_without_an_accelerator_is_told_another_way(tmp_path):
     assert "`if accelerate.PartialState().is_main_process:`" in found.remedy
 
 
+def test_an_accelerator_that_is_made_later_is_not_asked(tmp_path):
+    end = "accelerator.print('done')"
+    (found,) = _accelerated(tmp_path, "GPU601", end=end, first='torch.save(torch.ones(1), "ones.pt")')
+    assert "`if accelerate.PartialState().is_main_process:`" in found.remedy
+
+
 @pytest.mark.parametrize("backward", ["accelerator.backward(loss)", "loss.backward()"])
 def test_accelerate_accumulates_in_its_own_way(backward, tmp_path):
     (found,) = _accelerated(tmp_path, "GPU701", backward=backward)
@@ -179,8 +186,8 @@ def test_accelerate_accumulates_in_its_own_way(backward, tmp_path):
     assert "no_sync" not in found.remedy
 
 
-def _accelerated(folder, code, backward="accelerator.backward(loss)", end="pass"):
-    program = textwrap.dedent(ACCELERATED).format(backward=backward, end=end)
+def _accelerated(folder, code, backward="accelerator.backward(loss)", end="pass", first="pass"):
+    program = textwrap.dedent(ACCELERATED).format(backward=backward, end=end, first=first)
     (folder / "train.py").write_text(program)
     return lint(folder / "train.py", folder=folder, select=(code,))
 

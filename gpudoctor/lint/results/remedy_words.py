@@ -46,18 +46,33 @@ def in_words_of(source: SourceFile | None, finding: Finding) -> Finding:
 
     remedy = _CODE.sub(lambda code: _SHORT.sub(called, code[0]), finding.remedy)
     for each in asked:
-        remedy = remedy.replace(each, _asked(each, nodes))
+        remedy = remedy.replace(each, _asked(each, nodes, finding.location.line))
     return replace(finding, remedy=remedy)
 
 
-def _asked(question: str, nodes: Sequence[ast.AST]) -> str:
+def _asked(question: str, nodes: Sequence[ast.AST], line: int) -> str:
     """The question to an object of a framework: by its name, as an attribute of `self`, or in another way."""
     name = question.partition(".")[0]
-    if any(name in (getattr(node, "id", ""), getattr(node, "arg", "")) for node in nodes):
+    named = any(name in (getattr(node, "id", ""), getattr(node, "arg", "")) for node in nodes)
+    if named and not _is_made_later(name, nodes, line):
         return question
     kept = (node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr == name)
     of_self = any(isinstance(each, ast.Name) and each.id == "self" for each in kept)
     return f"self.{question}" if of_self else OBJECTS[question]
+
+
+def _is_made_later(name: str, nodes: Sequence[ast.AST], line: int) -> bool:
+    """The function of this line, or the file outside of all functions, gives something that name only behind it."""
+    around = [each for each in nodes if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    around = [each for each in around if each.lineno <= line <= (each.end_lineno or line)]
+    inside = walk(max(around, key=lambda each: each.lineno)) if around else nodes
+    made = [
+        each.lineno
+        for each in inside
+        if (isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store))
+        or (isinstance(each, ast.arg) and each.arg == name)
+    ]
+    return bool(made) and min(made) > line
 
 
 def _imported(nodes: Sequence[ast.AST]) -> dict[str, str]:
