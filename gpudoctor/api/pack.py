@@ -88,8 +88,8 @@ from gpudoctor.lint.domain.value import single_of as single_of
 from gpudoctor.lint.domain.value import term_of as term_of
 from gpudoctor.lint.domain.value import text_of as text_of
 from gpudoctor.lint.events.acting_place import calls_behind as calls_behind
-from gpudoctor.lint.events.acting_place import entered_in as entered_in
 from gpudoctor.lint.events.acting_place import entered as entered
+from gpudoctor.lint.events.acting_place import entered_in as entered_in
 from gpudoctor.lint.events.acting_place import first_asked as first_asked
 from gpudoctor.lint.events.acting_place import parting as parting
 from gpudoctor.lint.events.acting_place import under_the_test as under_the_test
