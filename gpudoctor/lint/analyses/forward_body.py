@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
-from gpudoctor.lint.events.model import ForwardTalks, ModuleClassFlaw, UnusedPart
+from gpudoctor.lint.events.model import Forward, ForwardTalks, ModuleClassFlaw, UnusedPart
 from gpudoctor.lint.events.placement import ConstantMixed, Crossed, FixedMet, TensorKept
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import singleton
@@ -263,6 +263,9 @@ def _note_unused(do: LibraryContext, core: Module, reads: set[Hashable], events:
     """Log the layers that the forward never looks at."""
     # What could not be followed may use any layer.
     if any(isinstance(event, Imprecision) or (isinstance(event, Escape) and event.values) for event in events):
+        return
+    # `list(self.children())[1](x)`: one of them, whichever it is.
+    if any(isinstance(event, Forward) and event.module.core.part_of == core for event in events):
         return
     names = do.names_of(core)
     # `self.stem = nn.Sequential(self.first, …)`: a part of what is used is used.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _WITH_WEIGHTS = layers("weights")
 _DEVICE_DEPTH = 5
-"""InnerModules of parts whose device is looked at."""
+"""Parts of parts whose device is looked at."""
 
 
 @MODELS.callable(

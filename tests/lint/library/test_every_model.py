@@ -40,6 +40,8 @@ ARGUMENTS = (
 KINDS = {
     "Module": "model",
     "Wrapper": "nn.parallel.DistributedDataParallel(model)",
+    "InnerModules": "model.children()",
+    "Method": "model.parameters",
     "StateDict": "model.state_dict()",
     "Parameters": "model.parameters()",
     "Optimizer": "torch.optim.SGD(model.parameters(), lr=0.1)",
