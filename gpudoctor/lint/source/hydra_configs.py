@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from gpudoctor.lint.source.file_queries import question
 from gpudoctor.lint.source.group_options import OPEN, GroupOptions, variable_in
 from gpudoctor.lint.source.setting_files import document_in
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, field
 
 _PACKAGE = re.compile(r"^#\s*@package\s+(\S+)", re.MULTILINE)
 _REFERENCE = re.compile(r"^\$\{([\w.]+)\}$")
@@ -50,6 +50,10 @@ def composed(
         found = composer.tree(name.removesuffix(_ENDING), "", 0)
     except UnknownConfig:
         return None
+    # Sections that nothing else has: the user has to choose a file that does, as `exp=base`.
+    for group in tuple(composer.left_to_user):
+        for key, value in composer.any_option(group, 0).items():
+            found.setdefault(key, value)
     for key, text in chosen.items():
         if not option_names(os.path.join(folder, key)):
             *above, last = key.split(".")
@@ -62,6 +66,13 @@ class _Composer:
     folder: str
     text_of: Callable[[str], str | None]
     chosen: Mapping[str, str]
+    left_to_user: list[str] = field(default_factory=list)
+    """Groups of which the defaults choose no file."""
+
+    def any_option(self, group: str, depth: int) -> dict[str, object]:
+        """What all files of a group say alike, and of the rest which says what."""
+        names = option_names(os.path.join(self.folder, group))[:_MOST_OPTIONS]
+        return _any_of(group, list(self._trees(names, group, depth + 1)))
 
     def tree(self, name: str, group: str, depth: int) -> dict[str, object]:
         """A file of a group with all that its defaults name, as it lies in the whole."""
@@ -97,6 +108,8 @@ class _Composer:
         inner = inner.removeprefix("/") if inner.startswith("/") else os.path.join(group, inner)
         if inner in self.chosen:
             return self.tree(self.chosen[inner].removesuffix(_ENDING), inner, depth + 1)
+        if option is None:
+            self.left_to_user.append(inner)
         # What hydra itself goes by, and what is left to the user.
         if inner.partition("/")[0] == "hydra" or option in (None, "???", []):
             return {}

@@ -66,6 +66,18 @@ def test_an_option_that_adds_to_what_is_there(tmp_path: Path) -> None:
     }
 
 
+def test_a_file_that_the_user_has_to_choose(tmp_path: Path) -> None:
+    experiments = {
+        "train.yaml": "defaults:\n  - _self_\n  - exp: null\nrate: 1\n",
+        "exp/base.yaml": "# @package _global_\nrate: 2\nmodel:\n  _target_: Net\n  width: 8\n",
+        "exp/wide.yaml": "# @package _global_\nmodel:\n  _target_: Net\n  width: 9\n",
+    }
+    width = GroupOptions("exp", (("base", 8), ("wide", 9)))
+    assert _composed(tmp_path, experiments) == {"rate": 1, "model": {"_target_": "Net", "width": width}}
+    chosen = {"rate": 2, "model": {"_target_": "Net", "width": 8}}
+    assert _composed(tmp_path, experiments, {"exp": "base"}) == chosen
+
+
 def test_options_that_are_of_different_classes(tmp_path: Path) -> None:
     other = {
         "model/other.yaml": "_target_: nets.Other\n",

@@ -28,6 +28,7 @@ class Logger:
     rank: GlobalRank
     experiment: _Experiment
     def __getattr__(self, name) -> Setting: ...
+    def log_hyperparams(self, params, *args, **more) -> None: ...
     def log_metrics(self, metrics, step=None):
         if self.rank == 0:
             self._show(metrics)
