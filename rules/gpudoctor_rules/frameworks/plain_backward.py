@@ -154,6 +154,8 @@ def _in_own_optimization(program: Program, backward: Backward) -> tuple[Value, U
     if not program.launched_in_several:
         return None
     begun = [each for each in program.events(OwnOptimization) if each.order < backward.order]
+    # Which of them optimizes an option may say.
+    begun = [each for each in begun if not each.condition.excludes(backward.condition)]
     ended = [each for each in program.events(LoopRun) if each.order < backward.order]
     if not begun or (ended and ended[-1].order > begun[-1].order):
         return None
