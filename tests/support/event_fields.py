@@ -29,8 +29,10 @@ def events_hold_what_their_fields_say() -> Iterator[None]:
 
     def checked(state: ExecutionState, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
         for name, kinds in _allowed_in(kind).items():
-            if name in fields and not isinstance(fields[name], kinds):
-                wrong.add(f"{kind.__name__}.{name}: {type(fields[name]).__name__}")
+            held = fields.get(name)
+            # `frozenset[Loader | Mark]` is said of each that it holds.
+            of = held if isinstance(held, frozenset) else [held] if name in fields else []
+            wrong.update(f"{kind.__name__}.{name}: {type(each).__name__}" for each in of if not isinstance(each, kinds))
         emit(state, kind, at=at, **fields)
 
     ExecutionState.emit = checked  # type: ignore[assignment]
@@ -60,6 +62,8 @@ def _names() -> dict[str, Any]:
 
 def _kinds(hint: object) -> tuple[type, ...]:
     """The classes that an annotation allows; none where it names no kind of value."""
+    if get_origin(hint) is frozenset:
+        return _kinds(get_args(hint)[0])
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kinds = [each for each in parts if isinstance(each, type)]
     narrow = any(each.__module__.startswith("gpudoctor.lint.domain") and each is not Value for each in kinds)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.data import Dataset
+from gpudoctor.lint.domain.data import Dataset, Loader
+from gpudoctor.lint.domain.tensor import Mark
 from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Divergence
@@ -39,7 +40,7 @@ class Averaged(Event):
     """What this rank computed from its own share of some loaders (`shards`) is divided by the length of `dataset`."""
 
     dataset: Dataset
-    shards: frozenset[Value]
+    shards: frozenset[Loader | Mark]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class MetricShown(Event):
 
     how: str
     value: Value
-    shards: frozenset[Value] = frozenset()
+    shards: frozenset[Loader | Mark] = frozenset()
     divergence: Divergence = Divergence.NONE
     """How far ranks may disagree about all that is shown together: on the rank where it says whose number it is."""
     averaged: bool = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
-from gpudoctor.lint.domain.tensor import Extent, Tensor
+from gpudoctor.lint.domain.tensor import Extent, Mark, Tensor
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -155,7 +156,7 @@ class SchedulerStep(Event):
     """`scheduler.step()`, or `scheduler.step(loss)` of what was computed from these `shards`."""
 
     scheduler: Scheduler
-    shards: frozenset[Value] = frozenset()
+    shards: frozenset[Loader | Mark] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
