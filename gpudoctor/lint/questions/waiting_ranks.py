@@ -14,5 +14,10 @@ if TYPE_CHECKING:
 
 def others_wait(program: Program, event: Event) -> bool:
     """The last barrier before it is for some ranks only: the others come there later, or went ahead."""
-    barriers = [each for each in program.events(Collective) if each.order < event.order and each.waits]
-    return bool(barriers) and only_some_ranks(barriers[-1])
+    last: Collective | None = None
+    for each in program.events(Collective):
+        if each.order < event.order and each.waits and not each.condition.excludes(event.condition):
+            # `if rank > 0: barrier()`, then `if rank == 0: barrier()`: with the second one all go on.
+            met = last is not None and last.condition.excludes(each.condition)
+            last = each if only_some_ranks(each) and not met else None
+    return last is not None
