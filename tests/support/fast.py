@@ -49,9 +49,13 @@ def note_collected() -> None:
     loaded_while_collecting = "torch" in sys.modules
 
 
+WAITS = "test_hangs.py"
+"""The file whose ranks stand still for five minutes in all, while others compute: whoever has it begins with it."""
+
+
 def put_slow_files_first(items: list[pytest.Item]) -> None:
     """Order by files: those first that probably take longest. A slow test takes as long as twenty fast ones."""
-    weight: Counter[Path] = Counter()
+    weight: Counter[Path] = Counter({item.path: len(items) * 20 for item in items if item.path.name == WAITS})
     for item in items:
         weight[item.path] += 1 if item.get_closest_marker("fast") else 20
     items.sort(key=lambda item: -weight[item.path])
