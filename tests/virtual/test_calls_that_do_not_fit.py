@@ -74,7 +74,7 @@ def test_sizes_that_do_not_fit_are_told_and_no_rank_is_missed(tmp_path: Path, te
 
 def test_a_collective_that_meets_another_one_is_named_with_both_lines(tmp_path: Path) -> None:
     seen = run(tmp_path, ROUNDS)
-    assert seen.codes == {"GPU501"}, seen.err[-3000:]
+    assert seen.codes == {"GPU517"}, seen.err[-3000:]
     assert {each["line"] for each in seen.report["hang"]} == {9, 10}
 
 
