@@ -18,6 +18,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS
 from gpudoctor.lint.library.devices import devices_of, use
+from gpudoctor.lint.library.heuristics import PIPELINE
 from gpudoctor.lint.library.sharding import hands_out_shards, is_cut_up, is_emptied, note_loaded
 from gpudoctor.lint.library.torch_nn import device_of, put_on
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
@@ -59,11 +60,13 @@ def _save_pretrained(call: Call[Module]) -> Values:
 
 
 @MODELS.method(Unknown, "save_pretrained")
-def _save_part(call: Call[Unknown]) -> Values:
-    """What belongs to a model: its tokenizer, its settings, or the pipeline that holds it."""
+def _save_pipeline(call: Call[Unknown]) -> Values:
+    """It writes the models that it holds. What else belongs to a model, as its tokenizer, are small files that each
+    rank writes alike."""
     made_by = call.receiver.term.function if isinstance(call.receiver.term, CallResult) else None
-    known = isinstance(made_by, str) and made_by.startswith(LIBRARIES_OF_MODELS)
-    if known and not call.keywords.keys() & {"is_main_process", "save_function"}:
+    name = made_by.removesuffix(".from_pretrained") if isinstance(made_by, str) else ""
+    holds = name.startswith(LIBRARIES_OF_MODELS) and PIPELINE.fits(name)
+    if holds and not call.keywords.keys() & {"is_main_process", "save_function"}:
         path, spelled = _target(call, 0, "save_directory")
         call.emit(Save, call="save_pretrained", path=path, spelled=spelled, checkpoint=False, whole=True)
     return NOT_ANSWERED

@@ -81,6 +81,8 @@ TEXT_CLASSIFIER = Heuristic(
     but=_AVERAGING,
 )  # fmt: skip
 """Of Transformers, too: since version 5 their losses are divided likewise."""
+PIPELINE = Heuristic("a pipeline", _SURE, endings=("Pipeline",))
+"""In libraries of models: it holds several of them, and writes them with itself."""
 SHOWS_SAMPLES = Heuristic(
     "a method that shows samples", _SURE,
     names=("add_histogram", "add_mesh", "add_embedding", "add_text", "add_video"),
