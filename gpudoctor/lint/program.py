@@ -53,6 +53,7 @@ from gpudoctor.lint.events.training_step import (
 )
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy, asked_on_each, disjunction
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
+from gpudoctor.manifest.compiled import names_of_kind
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Program:
     only_tests: bool = False
     """pytest or unittest collects what its file defines."""
     started_in_several: bool = False
-    """Launch files start several processes of it."""
+    """Launch files, or who asks for the launch, start several processes of it."""
     shown_one_gpu: bool = False
     """Launch files show it a single GPU."""
     options_of_one: frozenset[str] = frozenset()
@@ -272,7 +273,6 @@ class Program:
 
     def wraps_as_launched(self, name: str) -> bool:
         """A framework wraps models in what it is launched with: DDP, where nothing in the program says otherwise."""
-        # Deferred: as above.
         from gpudoctor.manifest.framework_roles import framework
 
         return framework(name).wraps_as_told and not any("spreading" in each.otherwise for each in self.in_charge)
@@ -359,9 +359,8 @@ class Program:
         asks = not (self.has(Wrap, MakeLoader, MakeOptimizer) or any(group.is_own for group in groups))
         if not self.has_entry or self.stops or not (by_option if self.has(Forward) else asks):
             return False
-        if self.has(Backward, OptimizerStep, Collective, MakeSampler, DestroyGroup, Spawn, UseManaged):
-            return False
-        return not any(event.condition.divergence & Divergence.RANK for event in self.log)
+        together = self.has(Backward, OptimizerStep, Collective, MakeSampler, DestroyGroup, Spawn, UseManaged)
+        return not together and not any(event.condition.divergence & Divergence.RANK for event in self.log)
 
     @property
     def may_begin_group(self) -> bool:
@@ -421,13 +420,14 @@ class Program:
     @cached_property
     def launched_in_several(self) -> bool:
         """Something shows that several processes run it, also where a framework makes the process group."""
+        managed = [*self.events(UseManaged)]
         # Some frameworks make the group unseen; who destroys one expects it, and so does who asks the other ranks.
-        expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
+        expects = self.has(DestroyGroup) or self._prepares or any(each.several for each in managed)
         expects = expects or (bool(self.leaving("processes")) and self.has(Collective))
-        expects = expects or self._prepares
-        # A trainer is started either way; who reads or takes what the launcher tells its ranks has one in mind.
+        # A trainer is started either way; who takes what a launcher tells, or asks for the first rank, has one in mind.
         told = any(event.of_launcher for event in self.events(EnvironmentRead)) or self._declares_local_rank
-        expects = expects or (bool(self.frameworks) and told)
+        alone = not managed or any(each.alone for each in managed)
+        expects = expects or (told and bool(managed)) or (not alone and self.may_name(*names_of_kind("FirstRank")))
         return self.distributed or (self.world.several_processes and (expects or self.started_in_several))
 
     @property
