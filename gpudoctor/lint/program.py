@@ -53,7 +53,6 @@ from gpudoctor.lint.events.training_step import (
 )
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy, asked_on_each, disjunction
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
-from gpudoctor.manifest.compiled import names_of_kind
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -273,6 +272,7 @@ class Program:
 
     def wraps_as_launched(self, name: str) -> bool:
         """A framework wraps models in what it is launched with: DDP, where nothing in the program says otherwise."""
+        # Deferred: as above.
         from gpudoctor.manifest.framework_roles import framework
 
         return framework(name).wraps_as_told and not any("spreading" in each.otherwise for each in self.in_charge)
@@ -359,8 +359,9 @@ class Program:
         asks = not (self.has(Wrap, MakeLoader, MakeOptimizer) or any(group.is_own for group in groups))
         if not self.has_entry or self.stops or not (by_option if self.has(Forward) else asks):
             return False
-        together = self.has(Backward, OptimizerStep, Collective, MakeSampler, DestroyGroup, Spawn, UseManaged)
-        return not together and not any(event.condition.divergence & Divergence.RANK for event in self.log)
+        if self.has(Backward, OptimizerStep, Collective, MakeSampler, DestroyGroup, Spawn, UseManaged):
+            return False
+        return not any(event.condition.divergence & Divergence.RANK for event in self.log)
 
     @property
     def may_begin_group(self) -> bool:
@@ -420,14 +421,13 @@ class Program:
     @cached_property
     def launched_in_several(self) -> bool:
         """Something shows that several processes run it, also where a framework makes the process group."""
-        managed = [*self.events(UseManaged)]
         # Some frameworks make the group unseen; who destroys one expects it, and so does who asks the other ranks.
-        expects = self.has(DestroyGroup) or self._prepares or any(each.several for each in managed)
+        expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
         expects = expects or (bool(self.leaving("processes")) and self.has(Collective))
-        # A trainer is started either way; who takes what a launcher tells, or asks for the first rank, has one in mind.
+        expects = expects or self._prepares
+        # A trainer is started either way; who reads or takes what the launcher tells its ranks has one in mind.
         told = any(event.of_launcher for event in self.events(EnvironmentRead)) or self._declares_local_rank
-        alone = not managed or any(each.alone for each in managed)
-        expects = expects or (told and bool(managed)) or (not alone and self.may_name(*names_of_kind("FirstRank")))
+        expects = expects or (bool(self.frameworks) and told)
         return self.distributed or (self.world.several_processes and (expects or self.started_in_several))
 
     @property

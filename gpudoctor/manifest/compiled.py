@@ -105,12 +105,6 @@ def kind_of_attribute(cls: str, name: str) -> str:
     return str(table()["attributes"].get(f"{cls}.{name}", ""))
 
 
-def names_of_kind(kind: str) -> frozenset[str]:
-    """What the attributes and methods of objects are called, in whichever library, that are of a kind."""
-    called = (name for name, each in table()["attributes"].items() if each == kind)
-    return frozenset(each.rpartition(".")[2] for each in (*called, *functions(kind)))
-
-
 def error_above(name: str) -> str:
     """Python's own exception from which one of a library derives; empty where no stub says so."""
     return str(table()["errors"].get(name, ""))

@@ -597,30 +597,3 @@ def test_of_several_functions_the_one_by_default_is_followed_first(paper):
         launch="torchrun",
     )
     assert [each.location.line for each in found.events(Wrap)] == [10, 8]
-
-
-@pytest.mark.parametrize(
-    ("asked", "several"),
-    [("trainer.is_world_process_zero()", True), ("trainer.state.is_world_process_zero", True), ("args.seed", False)],
-)
-def test_who_asks_for_the_first_rank_has_several_in_mind(paper, asked: str, several: bool) -> None:
-    program = f"""
-        from transformers import AutoModel, Trainer, TrainingArguments
-        args = TrainingArguments("out")
-        trainer = Trainer(AutoModel.from_pretrained("gpt2"), args, train_dataset=[])
-        trainer.train()
-        if {asked}:
-            print("done")
-        """
-    assert any(each.launched_in_several for each in paper(program, launch="auto").programs) is several
-
-
-def test_a_trainer_of_one_process_may_ask_for_the_first_rank(paper) -> None:
-    program = """
-        from lightning.fabric import Fabric
-        fabric = Fabric(devices=1)
-        fabric.launch()
-        if fabric.is_global_zero:
-            print("done")
-        """
-    assert not any(each.launched_in_several for each in paper(program, launch="auto").programs)
