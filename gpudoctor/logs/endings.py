@@ -3,6 +3,7 @@
 import re
 
 from gpudoctor.logs.error_texts import ERROR_TEXTS
+from gpudoctor.logs.error_texts.ascend_texts import HCCL_FAILED
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 from gpudoctor.logs.error_texts.nccl_texts import VAGUE_NCCL_TEXTS
 
@@ -101,5 +102,6 @@ UNLIKE_CALLS = next(each for each in ERROR_TEXTS if each.pattern.startswith("Det
 VAGUE = (
     *(each for each in VAGUE_NCCL_TEXTS if each.pattern.startswith("nccl")),
     *(each for each in ERROR_TEXTS if each.pattern.startswith("CUDA error: (?:the )?launch")),
+    HCCL_FAILED,
 )
 """Errors for which another line of the log has the reason."""

@@ -15,7 +15,8 @@ from gpudoctor.logs.tracebacks import STARTS_PYTHON
 from gpudoctor.record import replace
 
 _RANK_IN_TEXT = re.compile(
-    r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |(?<![-_])\brank=|"
+    r"(?:\[Rank |\bRankID:|\bRank (?=\d+ successfully reached)|\b(?:on|for) rank:? |"
+    r"Duplicate GPU detected : rank |(?<![-_])\brank=|"
     r"between collectives on ranks\. Rank |^\w*Error: Rank |same model across all ranks, but Rank )(\d+)|"
     r"^\w*Error: \[(\d+)\] is setting up NCCL comm|"
     # `srun --label`, in lines that were put together.

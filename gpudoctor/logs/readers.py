@@ -96,10 +96,11 @@ _TELLING = re.compile(
             r"Duplicate GPU detected",
             r"Exited with (?:exit code|core file)",
             r"terminated with signal",
-            r"failed to pass monitoredBarrier",
+            r"failed to pass monitoredBarrier|received errors while waiting for",
+            r"EI00\d\d: |EJ0001: |EE1002: |EL0004: |execute failed, reason=\[",
             r"NCCL error",
             r": error: ",
-            r"mpirun noticed that process rank|\bProcess name: (?:\[\[|\d+\s*$)|\bExit code: +\d+\s*$",
+            r"noticed that process rank|\bProcess name: (?:\[\[|\d+\s*$)|\bExit code: +\d+\s*$",
             r"Worker \w+ pid \d+ died, exit code",
             r"MPI_ABORT was invoked on rank|^\s*(?:with )?[Ee]rrorcode|application called MPI_Abort",
             r"Memory access fault by GPU",
@@ -138,7 +139,8 @@ _STRETCHES = tuple(
         *("Error", "Exception", "Traceback", 'File "', "Thread ", "terminate", "exitcode", "return code", "      : "),
         *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
-        *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: "),
+        *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "noticed that process", "Process name: "),
+        *("EI00", "EJ0001", "EE1002", "EL0004", "execute failed"),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
         *(
             "Terminated",
@@ -193,7 +195,7 @@ _MPI = re.compile(
 """How mpirun and Horovod tell of the first process that failed, and of one that stops all, in two lines."""
 _FAILED = re.compile(
     r"(?:application called MPI_Abort\(\S+ (?P<aborted>-?\d+)\) - process (?P<aborting>\d+)|"
-    r"mpirun noticed that process rank (?P<noticed>\d+) .* exited on signal (?P<by_signal>\d+)|"
+    r"(?:mpirun|mpiexec|prterun) noticed that process rank (?P<noticed>\d+) .* exited on signal (?P<by_signal>\d+)|"
     r"^Process (?P<of_horovod>\d+) exit with status code (?P<its_code>\d+)|"
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)|"
     r"exits with return code = (?P<killed>-?\d+)|"
@@ -233,9 +235,15 @@ def _tells(text: str) -> bool:
 
 _BEHIND_BAR = re.compile(r".*[\w?]/(?:s|it)(?:, [^\[\]]*)?\](?=\s*\S)")
 _BEHIND_RANK = re.compile(r"(?<=[^\s\]:])(?=\[rank\d+\]: ?)")
+_BEHIND_BLANKS = re.compile(r"(?<=\S)\s{3,}(?=20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
+"""Where the next line of a logger begins that a terminal has drawn into this one."""
 _RUN_ON = 'Traceback (most recent call last): File "'
 _CALLS = re.compile(r'(?P<call>File "[^"]+", line \d+, in \S+) ?(?P<source>.*?)(?=\s*File "|$)')
 _ERROR_AT_END = re.compile(r"\s(?P<error>[A-Za-z_][\w.]*(?:Error|Exception): .*)$")
+_FLAT_TABLE = re.compile(
+    r"(?P<root>Root Cause \(first observed failure\))|(?:time\s*: ?(?P<time>\S+) host\s*: ?(?P<host>\S+) )?"
+    r"\brank\s*:?\s*(?P<rank>\d+) \(local[_ ]rank: (?P<local>\d+)\)\s*exitcode\s*: ?(?P<code>-?\d+)"
+)
 _FOLDS = re.compile(r"\\n(?:['\"], ['\"])?")
 _FOLDED = re.compile(rf'{_FOLDS.pattern}\s+File \\?"')
 
@@ -254,6 +262,12 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
         if ":torch.distributed." in line.text and (logged := _LOGGED.search(line.text)) and logged.start():
             yield replace(line, text=line.text[: logged.start()])
             line = replace(line, text=line.text[logged.start() :])
+        if "exitcode" in line.text and (flat := list(_FLAT_TABLE.finditer(line.text))):
+            yield from (replace(line, text=part) for each in flat for part in _members(each))
+            continue
+        if "  20" in line.text and len(parts := _BEHIND_BLANKS.split(line.text)) > 1:
+            yield from (replace(line, text=part) for part in parts)
+            continue
         if line.text.count("[rank") > 1:
             # Ranks that write at once, each the rest of its line.
             yield from (replace(line, text=part) for part in _BEHIND_RANK.split(line.text))
@@ -267,6 +281,17 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
         text = line.text.replace('\\"', '"').replace("\\'", "'")
         for part in _FOLDS.split(text):
             yield replace(line, text=part)
+
+
+def _members(told: re.Match[str]) -> Iterator[str]:
+    """The lines of a launcher's table that a page has drawn into one."""
+    if told["root"]:
+        yield told["root"]
+        return
+    yield f"  time      : {told['time'] or ''}"
+    yield f"  host      : {told['host'] or ''}"
+    yield f"  rank      : {told['rank']} (local_rank: {told['local']})"
+    yield f"  exitcode  : {told['code']}"
 
 
 def _apart(text: str) -> Iterator[str]:
@@ -389,7 +414,8 @@ _NOTICE = re.compile(
     r"what\(\):|terminate called without an active|Segmentation fault|Bus error|insufficient shared memory|"
     r"^OMP: Error #|joined but didn't finish|"
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
-    r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
+    r"terminated with signal|failed to pass monitoredBarrier|received errors while waiting for|"
+    r"EI00\d\d: |EJ0001: |EE1002: |EL0004: |execute failed, reason=\[|Out Of Memory|NCCL error|execve\(\): |"
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any\b|"
     r"server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)|"
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"

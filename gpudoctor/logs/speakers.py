@@ -36,7 +36,7 @@ TASK = "task"
 _NAMED = re.compile(
     # A number alone is a rank.
     r"(?P<host>(?!(?:ERROR|WARNING|INFO|DEBUG|CRITICAL)\b)(?=\d*[A-Za-z.])\w[\w.-]*)"
-    r"(?P<colon>:|\s+\|)\s(?=Traceback \(most|  File \"|\[rank|\[E |\[default)"
+    r"(?P<colon>:|\s+\|)\s(?=Traceback \(most|  File \"|\[rank|\[E |\[default|E[A-Z]\d{4}: )"
 )
 """pdsh, which DeepSpeed starts its nodes with, Docker Compose and Kubernetes: a name before each line. It is known by
 the lines of tracebacks."""
@@ -57,6 +57,8 @@ _FRONTS = (
         r"\s?\[?(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)\]?\s"
         r"(?:std(?:out|err)\s[FP]\s)?"
     ),
+    # Python's loggers, behind the time.
+    re.compile(r"- [\w.]+ - (?:ERROR|WARNING|INFO|DEBUG|CRITICAL) - "),
     # The system's log, and some of CI.
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?!\S+ (?:kernel|systemd))"),
     re.compile(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\]\s?"),

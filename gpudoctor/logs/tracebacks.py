@@ -10,6 +10,8 @@ from gpudoctor.logs.speakers import Speaker
 from gpudoctor.record import replace
 
 BEGIN = "Traceback (most recent call last)"
+_TOLD_FIRST = re.compile(rf"(?P<type>[A-Za-z_][\w.]*)\s{{2,}}{re.escape(BEGIN)}")
+"""Notebooks name the error in front of its calls."""
 _FRAME = re.compile(
     r'(?:(?:.*\s\s|\s*)File "|"|(?=[^"\s]+", line \d+, in ))(?P<path>[^"]+)", line (?P<line>\d+)'
     r"(?:, in (?P<function>.+))?\s*$"
@@ -28,7 +30,7 @@ _BOX = "│╭╰❱┃┏┗ "
 _BOXED_FRAME = re.compile(r"│ (?P<path>\S+):(?P<line>\d+) in (?P<function>\S+)")
 _NOTEBOOK_FRAME = re.compile(
     r"(?:File (?P<path>\S+?):(?P<line>\d+), in (?P<function>[\w.<>]+)|(?P<cell>Cell In ?\[\d+\]), line (?P<at>\d+)"
-    r"|(?P<file>[~/]\S+\.py|<ipython-input-\d+-\w+>) in (?P<within>[\w<>]+))"
+    r"|(?P<file>[~/]\S+\.py|<(?:ipython-input|command)-[\w-]+>) in (?P<within>[\w<>]+))"
 )
 _NOTEBOOK_LINE = re.compile(r"-+> (?P<line>\d+)\b")
 """The line of a call, in the source that older notebooks show below its file."""
@@ -52,7 +54,8 @@ _OF_A_RANK = re.compile(r"last\): \(RANK \d+\)")
 """What each rank is told of the others where a checkpoint fails on one of them."""
 _ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|replica) \d+")
 _ENDS = re.compile(
-    r"\s*$|Traceback |=====|-----|\[[EWI]|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|Exception raised from |"
+    r"\s*$|Traceback |=====|-----|\[[EWI](?!RROR\] \d{4}-\S+ \(PID:)|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|"
+    r"Exception raised from |"
     r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d[ T]\d\d:\d\d|"
     r"\S+\.py:\d+: \w*Warning: |Exception in thread |Process \S+:\s*$|\(raylet|Set the environment variable HYDRA_FULL|"
     r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"
@@ -70,7 +73,8 @@ class _OpenTraceback:
     """A traceback whose error has not come yet.
 
     `begun` counts those that began before one of them ended; `outer` is the error in whose text it stands, and
-    `called_by` the same where that was raised in the same process, or for it.
+    `called_by` the same where that was raised in the same process, or for it. `named` is the type of the error where
+    that is known before its line has come.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class _OpenTraceback:
         self.outer = outer
         self.begun = 1
         self.mixed = False
-        self.by_hand = False
+        self.named = ""
         self.called_by: LoggedCrash | None = None
         self.source = ""
         self.frames: list[LoggedFrame] = []
@@ -142,6 +146,11 @@ class _OpenError:
     def holds_traceback(self) -> bool:
         """Its text has calls of its own: a syntax error, or what another process has raised."""
         return "SyntaxError" in self.crash.type or any("raceback" in line for line in self.lines)
+
+    def ends_before(self, text: str) -> bool:
+        """Calls without their begin, or behind an empty line the last line of another traceback."""
+        another = _FRAME.match(text) or (ERROR_ALONE.match(text) if self.lines[-1:] == [""] else None)
+        return another is not None and not self.holds_traceback
 
     def closed(self) -> LoggedCrash:
         return replace(self.crash, text="\n".join(self.lines))
@@ -231,8 +240,11 @@ class TracebackReader:
         who = replace(by, rank=self._spawned) if self._spawned is not None else of.by if of is not None else by
         self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by, outer=outer)
         self._open[by].indent = len(text) - len(text.lstrip(" "))
-        # The terminal shows that somebody has stopped it.
-        self._open[by].by_hand = text.startswith("^C")
+        if told := _TOLD_FIRST.match(text):
+            self._open[by].named = told["type"]
+        elif text.startswith("^C"):
+            # The terminal shows that somebody has stopped it.
+            self._open[by].named = "KeyboardInterrupt"
         self._open[by].called_by = None if self._spawned is not None else outer
         self._spawned = None
         self._ignored = None
@@ -259,9 +271,8 @@ class TracebackReader:
     @staticmethod
     def _cut(opened: _OpenTraceback, earlier: LoggedCrash | None) -> LoggedCrash:
         """The log ends before the error; where another had led to it, that one is known."""
-        kind = "KeyboardInterrupt" if opened.by_hand else ""
         crash = LoggedCrash(
-            opened.by, opened.at, kind, "", opened.ordered(), mixed=opened.mixed, ignored=opened.ignored
+            opened.by, opened.at, opened.named, "", opened.ordered(), mixed=opened.mixed, ignored=opened.ignored
         )
         if crash.place is None and opened.outer is not None:
             return opened.outer
@@ -304,10 +315,15 @@ class TracebackReader:
 
     def _text(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
         error = self._texts[by]
-        if _FRAME.match(text) and not error.holds_traceback:
+        if error.ends_before(text):
             del self._texts[by]
-            yield self._with_earlier(by, error)
+            closed = self._with_earlier(by, error)
             self._headless(by, text, at)
+            if by in self._texts and _ELSEWHERE.search(closed.text):
+                # What was raised in a worker or a replica, of whose traceback no more is there.
+                self._texts[by].crash = replace(self._texts[by].crash, raised_first=closed, frames=closed.frames)
+            else:
+                yield closed
             return
         if at.at and not error.stamped:
             # A logger writes the time in front of its lines, and Python does not.

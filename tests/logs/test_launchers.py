@@ -219,6 +219,11 @@ def test_whose_error_it_is_says_the_launcher(tmp_path: Path) -> None:
             1,
             "killed by SIGKILL",
         ),
+        (
+            "prterun noticed that process rank 7 on node a exited on signal 6 (Aborted).",
+            7,
+            "killed by SIGABRT",
+        ),
         ("  Process name: [[29973,1],2]\n  Exit code:    1", 2, "exit code 1"),
         ("  Process name: [[29973,1],2]\n  Exit code:    139", 2, "killed by SIGSEGV"),
         ("MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 1.", 2, "exit code 1"),
@@ -508,6 +513,13 @@ def test_a_table_whose_blanks_are_gone(front: str, tmp_path: Path) -> None:
     assert (first.by.rank, first.text, first.root) == (2, "exit code 1", True)
 
 
+@pytest.mark.parametrize("front", ["", "=== train.py FAILED --- Failures: <NO_OTHER_FAILURES> --- "])
+def test_a_table_that_a_page_has_drawn_into_one_line(front: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{front}{' '.join(TABLE.split())}\n").first
+    assert first is not None
+    assert (first.by.rank, first.by.host, first.text, first.root) == (2, "node1", "exit code 1", True)
+
+
 def test_columns_of_a_program_are_no_table_of_a_launcher(tmp_path: Path) -> None:
     assert read(tmp_path, "time: 1.041\nrank: 3 of 4\nexitcode: 1\n").first is None
 
@@ -583,3 +595,10 @@ def test_an_exception_of_mp_spawn_without_a_text_is_not_what_failed(tmp_path: Pa
     first = read(tmp_path, text).first
     assert first is not None
     assert (first.by.rank, first.place and first.place.line) == (2, 5)
+
+
+def test_whoever_started_what_failed_fails_after_it(tmp_path: Path) -> None:
+    starter = TRACEBACK.replace("KeyError: 'label'", "RuntimeError: Step 1 exited with non-zero status 1")
+    first = read(tmp_path, f"{starter}its output:\n\nOutOfMemoryError: CUDA out of memory. Tried to allocate\n").first
+    assert first is not None
+    assert first.summary.startswith("OutOfMemoryError")

@@ -113,6 +113,7 @@ def test_an_error_whose_lines_ran_into_others(tmp_path: Path) -> None:
          "Cell In[16]", 29),
         ("<ipython-input-9-f1> in <module>\n      1 a\n----> 2 fit()\n\n~/x/site-packages/b.py in f(x)\n--> 7 y()",
          "<ipython-input-9-f1>", 2),
+        ("<command-13579> in <module>\n----> 2 fit()", "<command-13579>", 2),
     ],
 )  # fmt: skip
 def test_a_traceback_of_a_notebook(frames: str, path: str, line: int, tmp_path: Path) -> None:
@@ -418,3 +419,31 @@ def test_of_tracebacks_that_ran_into_each_other_the_error_is_kept(tmp_path: Path
     first = read(tmp_path, "\n".join((*mixed, *launcher))).first
     assert first is not None
     assert (first.summary, first.by.local_rank, first.place and first.place.line) == (error, 0, 20)
+
+
+def test_a_notebook_names_the_error_before_its_calls(tmp_path: Path) -> None:
+    first = read(tmp_path, f"KeyError                 {BEGIN}\n<command-1> in <module>\n----> 2 fit()\n").first
+    assert first is not None
+    assert (first.text, first.place and first.place.line) == ("KeyError", 2)
+
+
+def test_the_error_of_a_replica_whose_traceback_is_missing(tmp_path: Path) -> None:
+    raised = "RuntimeError: Caught RuntimeError in replica 3 on device 3.\n\nRuntimeError: CUDA out of memory. Tried to"
+    first = read(tmp_path, TRACEBACK.replace("KeyError: 'label'", raised)).first
+    assert first is not None
+    assert (first.summary[:32], first.place and first.place.line) == ("RuntimeError: CUDA out of memory", 20)
+
+
+def test_lines_of_a_logger_that_a_terminal_has_drawn_into_one(tmp_path: Path) -> None:
+    front = "2025-10-31 03:11:02,473 - tuner - INFO - [rank3]: "
+    first = read(tmp_path, f"{front}{f'     {front}'.join(TRACEBACK.splitlines())}\n").first
+    assert first is not None
+    assert (first.by.rank, first.text, first.place and first.place.line) == (3, "KeyError: 'label'", 20)
+
+
+def test_the_code_of_an_npu_stands_behind_the_error(tmp_path: Path) -> None:
+    code = "EJ0001: 2024-05-21-11:57:54.167.645 Failed to initialize the HCCP process."
+    error = f"RuntimeError: [ERROR] HCCL error in: x.cpp:64\n[ERROR] 2024-05-21-11:57 (PID:9, RankID:3) fails.\n{code}"
+    first = read(tmp_path, TRACEBACK.replace("KeyError: 'label'", error)).first
+    assert first is not None
+    assert (first.by.rank, "still in use" in (first.meaning.means if first.meaning else "")) == (3, True)

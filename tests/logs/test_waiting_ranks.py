@@ -368,3 +368,12 @@ def test_a_watchdog_behind_a_rank_without_a_colon(tmp_path: Path) -> None:
     first = read(tmp_path, "[rank3] Watchdog caught collective operation timeout:\nWorkNCCL(SeqNum=6)\n").first
     assert first is not None
     assert (first.by.rank, first.role) == (3, FailureRole.WAIT)
+
+
+def test_a_rank_that_did_not_reach_a_barrier_told_by_native_code(tmp_path: Path) -> None:
+    said = "[E ProcessGroupGloo.cpp:136] Rank 1 successfully reached monitoredBarrier, but received errors"
+    found = read(
+        tmp_path, f"{said} while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.\n"
+    )
+    assert found.first is not None
+    assert (found.first.by.rank, found.missing and found.missing.ranks) == (1, (0,))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
+from gpudoctor.logs.error_texts.ascend_texts import ASCEND_TEXTS, HCCL_FAILED
 from gpudoctor.logs.error_texts.checkpoint_texts import CHECKPOINT_TEXTS
 from gpudoctor.logs.error_texts.data_texts import DATA_TEXTS
 from gpudoctor.logs.error_texts.device_texts import DEVICE_TEXTS
@@ -47,6 +48,7 @@ ABORTED = ErrorText(
 ERROR_TEXTS: tuple[ErrorText, ...] = (
     *SERVICE_TEXTS,
     *NCCL_TEXTS,
+    *ASCEND_TEXTS,
     *MEMORY_TEXTS,
     *CHECKPOINT_TEXTS,
     *SHARDING_TEXTS,
@@ -59,6 +61,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     *STARTUP_TEXTS,
     *DATA_TEXTS,
     *VAGUE_NCCL_TEXTS,
+    HCCL_FAILED,
     *ENDING_TEXTS,
     AT_THE_END,
     ABORTED,
@@ -72,6 +75,8 @@ QUOTES_ITS_RANK = "ProcessRaisedException"
 """The one of them that holds the traceback of the process."""
 
 
+_VAGUE = (*VAGUE_NCCL_TEXTS, HCCL_FAILED)
+"""Of whose error the lines behind it say more."""
 _TEXTS = {False: ERROR_TEXTS, True: PROGRAM_TEXTS}
 """All records, by whether they say only what a kind of error does."""
 
@@ -92,7 +97,7 @@ def meaning_of(text: str, calls: str = "") -> ErrorText | None:
     begin = _surely_of(text)
     # What draws a box around a traceback breaks the lines of its error, too.
     found = _first_of(begin, calls, kinds=False) or _first_of(" ".join(begin.split()), calls, kinds=False)
-    return _first_of(text, calls, kinds=False) if found in VAGUE_NCCL_TEXTS else found
+    return _first_of(text, calls, kinds=False) if found in _VAGUE else found
 
 
 _TRACEBACK = "Traceback (most recent call last):"

@@ -236,13 +236,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         library="torch_npu",
     ),
     ErrorText(
-        r"HCCL function error",
-        _OWN,
-        "HCCL, which takes the place of NCCL on NPUs, could not do what was asked.",
-        "The log of this rank in `~/ascend/log` says why.",
-        library="torch_npu",
-    ),
-    ErrorText(
         r"Torch not compiled with CUDA enabled|module 'torch\._C' has no attribute '_cuda",
         _OWN,
         "This PyTorch was built without CUDA, and the program asks it for a GPU of NVIDIA.",

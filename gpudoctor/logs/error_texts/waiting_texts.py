@@ -122,6 +122,13 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         library="ray",
     ),
     ErrorText(
+        r"(?:exited|failed|finished) with (?:a )?non-zero (?:exit )?(?:status|code)",
+        _PEER,
+        "A process that this one had started ended with an error of its own: its output says why.",
+        "Look for that error further down, or in the file that its output was sent to.",
+        library="python",
+    ),
+    ErrorText(
         r"Received 1 death signal|got signal: 1\b|is killed by signal: Hangup",
         _STOPPED,
         "The terminal or the connection that the job was started in was closed (SIGHUP).",
