@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpudoctor.ranks.kernel_sleep import LongSleeps
 from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, descendants, sleeps_in, state_of
 from gpudoctor.record import dataclass, replace
 from gpudoctor.run.protocol import ANSWER, ENOUGH, HEARD, QUESTION
@@ -62,6 +63,7 @@ _WAITING_IN = (
     "torch/distributed/_functional_collectives.py",
 )
 """Files of torch in which a rank waits for others: a backward waits in the collectives of DDP."""
+_LOADER = "torch/utils/data/dataloader.py"
 _ON_THE_WAY = ("torch/_ops.py", "torch/_library/")
 """Files through which collectives go that are operators, as those of sharded parameters."""
 
@@ -146,6 +148,7 @@ class Watch:
         self._progress: dict[int, _GotOn] | None = None
         """Of ranks that waited for nobody, as it was at the last look; None where nobody stands still."""
         self._got_on_at = -patience
+        self._sleeps = LongSleeps(self._patience, {})
         self._variables: dict[int, dict[str, str]] = {}
         self._received: dict[str, int] = {}
         self._came = 0
@@ -164,7 +167,8 @@ class Watch:
         resting = {each.rank for each in still if each.rests}
         alone = {each.rank: bytes_moved(each.pid) for each in self._left()}
         found = self._ask()
-        if self._get_on(found, alone):
+        stood = max(now - each.since for each in still)
+        if self._get_on(found, alone) or (stood <= _MUCH_LONGER * self._patience and self._sleep(found, now)):
             self._got_on_at = now
         if now - self._got_on_at < self._patience:
             # To be told in time once they do not any more.
@@ -178,7 +182,7 @@ class Watch:
         found = tuple(replace(each, works=self._computing(each)) for each in found)
         # Who has ended, or does not answer, is not where the others are.
         apart = any(each.silence for each in found) or _apart(found)
-        long = max(now - each.since for each in still) > _MUCH_LONGER * self._patience
+        long = stood > _MUCH_LONGER * self._patience
         return found if waits and (long or (apart and not any(each.works for each in found))) else ()
 
     def _on_other_nodes(self, found: Sequence[Waiting]) -> Iterator[Waiting]:
@@ -213,6 +217,16 @@ class Watch:
         quiet = {rank: replace(now, alone=alone.get(rank, now.alone)) for rank, now in self._progress.items()}
         return all(rank in before and now.after(before[rank]) for rank, now in quiet.items())
 
+    def _sleep(self, found: Sequence[Waiting], now: float) -> bool:
+        """A rank that the others wait for, or a worker that it waits for, sleeps until a time that will come."""
+        pids = {each.rank: each.pid for each in self._left()}
+        for each in found:
+            if each.rank in pids and not (each.waits or each.silence):
+                loads = any(_LOADER in frame.location.path for frame in each.stack)
+                if any(self._sleeps.has(pid, now) for pid in _with_children(pids[each.rank], loads)):
+                    return True
+        return False
+
     def _done(self, found: Sequence[Waiting]) -> dict[int, _GotOn]:
         pids = {each.rank: each.pid for each in self._left()}
         by = {each.rank: each for each in found if each.rank in pids and not each.waits}
@@ -241,7 +255,7 @@ class Watch:
 
     def _came_over_tcp(self, left: Sequence[_FollowedRank]) -> int:
         """Bytes, until now, of the ranks and all that they have started, by connections that were open at some look."""
-        for pid in [pid for each in left for pid in (each.pid, *descendants(each.pid))]:
+        for pid in [pid for each in left for pid in _with_children(each.pid)]:
             for connection, count in received_by(pid).items():
                 self._came += max(0, count - self._received.get(connection, 0))
                 self._received[connection] = count
@@ -281,6 +295,8 @@ class Watch:
                 elif known.worked is None and now - known.since > self._patience / 2:
                     # Each thread of the rank is a file to read: not while all is well.
                     known.worked = now, _busy(known.pid), _moved(known.pid)
+                    for pid in _with_children(known.pid):
+                        self._sleeps.has(pid, now)
 
     def _computing(self, found: Waiting) -> bool:
         """It waits for nobody, and has been computing since it was first seen to stand still."""
@@ -351,14 +367,18 @@ def _computes(each: _FollowedRank) -> bool:
     return seconds > _ENOUGH and _busy(each.pid) - each.worked[1] > _AT_WORK * seconds
 
 
+def _with_children(pid: int, children: bool = True) -> tuple[int, ...]:
+    return (pid, *descendants(pid)) if children else (pid,)
+
+
 def _busy(pid: int) -> float:
     """Seconds that a process and all that it has started have worked."""
-    return sum(map(busy_seconds, (pid, *descendants(pid))))
+    return sum(map(busy_seconds, _with_children(pid)))
 
 
 def _moved(pid: int) -> int:
     """Bytes that they have read and written."""
-    return sum(map(bytes_moved, (pid, *descendants(pid))))
+    return sum(map(bytes_moved, _with_children(pid)))
 
 
 def _number_in(path: Path) -> int:

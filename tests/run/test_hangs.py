@@ -311,6 +311,38 @@ def test_a_rank_that_gets_on_while_the_others_wait_is_left_alone(work: str, tmp_
     assert (watched.status, watched.report["hang"]) == (0, [])
 
 
+RESTS = """
+import time
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+dist.init_process_group("gloo")
+
+
+class Fetched:
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, number):
+        time.sleep(7)
+        return number
+
+
+if dist.get_rank() == 0:
+    for batch in DataLoader(Fetched(), num_workers=WORKERS):
+        print(batch)
+dist.barrier()
+"""
+
+
+@pytest.mark.skipif(not ON_LINUX or sys.version_info < (3, 11), reason="the kernel does not tell how long it sleeps")
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_rank_that_sleeps_for_a_time_is_left_alone(workers: int, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RESTS.replace("WORKERS", str(workers)))
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "5", "--kill-on-hang", "train.py")
+    assert (watched.status, watched.report["hang"]) == (0, [])
+
+
 SERVICE = """    if os.fork() == 0:
         trickle()
         os._exit(0)
