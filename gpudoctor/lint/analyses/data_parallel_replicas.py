@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.library_context import LibraryContext
 
+    Attributed = tuple[Value, str]
+    """An attribute: of what, and its name."""
+
 
 def gathered(call: Call, core: Module, output: Tensor) -> Tensor:
     """The output of a forward as `DataParallel` hands it on: single numbers have become one for each GPU."""
@@ -30,37 +33,49 @@ def gathered(call: Call, core: Module, output: Tensor) -> Tensor:
         labels = call.keywords.get("labels")
         known = core.made_by.startswith("transformers.") and labels is not None and labels.single != NONE
         return _with_numbers(call, output, (0, "loss") if known else ())
-    whole, parts, events = _rehearsed(call, core, own)
+    whole, parts, events, _ = _rehearsed(call, core, own, {})
     _note_writes(call, core, own, [event for event in events if isinstance(event, ReplicaWrite)])
     return replace(output, extent=Extent.EACH_GPU) if whole else _with_numbers(call, output, parts)
 
 
 def _rehearsed(
-    call: Call, core: Module, forward: Values, held: dict[tuple[Value, str], Values] | None = None
-) -> tuple[bool, tuple[object, ...], list[Event]]:
-    """Whether a forward returns a single number, which of its parts are some, and what it would log.
+    call: Call, core: Module, forward: Values, held: dict[Attributed, Values]
+) -> tuple[bool, tuple[object, ...], list[Event], set[Attributed]]:
+    """Whether a forward returns a single number, which of its parts are some, what it would log, and which attributes
+    it leaves with something made of what they held.
 
     `held` is what attributes are taken to hold, in place of what they do."""
     with call.do.execution.speculative() as run:
         call.do.set_state(PROCESS, ProcessState.replica_of, singleton(core))
-        for (owner, name), values in (held or {}).items():
+        for (owner, name), values in held.items():
             call.do.set_own_attribute(owner, name, values)
         returned = call.do.call(forward, call.arguments, call.node)
         # What dictionaries hold is forgotten with the run.
         number, numbers = _is_number(returned), _numbers_in(call.do, returned)
-    return number, numbers, run.events
+        carried = {key for key, old in held.items() if _is_carried(key, call.do.own_attribute(*key), old)}
+    return number, numbers, run.events, carried
+
+
+def _is_carried(key: Attributed, left: Values | None, held: Values) -> bool:
+    """What an attribute is left with was made of what it held; one that is set anew at the end carries nothing on."""
+    mark = _mark(key)
+    return left is not None and left.any(lambda value: mark in value.shards and value not in held)
 
 
 def _note_writes(call: Call, core: Module, forward: Values, writes: list[ReplicaWrite]) -> None:
     """Log what a forward sets on a copy of the model: from here on the model is without it."""
-    held: dict[tuple[Value, str], Values] = {}
+    held: dict[Attributed, Values] = {}
     for key in {(event.module, event.name): None for event in writes}:
         old = call.do.own_attribute(*key)
         if old is not None:
             held[key] = old.map(lambda value, key=key: _marked(value, key))  # type: ignore[misc]
     # Once more with marks in place of the old values, to see which of them the new ones are made of.
-    events = _rehearsed(call, core, forward, held)[2] if held else []
-    carried = {event.location for event in events if isinstance(event, ReplicaWrite) and event.carried}
+    _, _, events, kept = _rehearsed(call, core, forward, held) if held else (False, (), [], set())
+    carried = {
+        event.location
+        for event in events
+        if isinstance(event, ReplicaWrite) and event.carried and (event.module, event.name) in kept
+    }
     for event in writes:
         call.do.execution.watched.add((event.module, event.name))
         call.do.emit(
@@ -68,12 +83,16 @@ def _note_writes(call: Call, core: Module, forward: Values, writes: list[Replica
         )
 
 
-def _marked(value: Value, key: tuple[Value, str]) -> Value:
+def _marked(value: Value, key: Attributed) -> Value:
     """A value that whatever is computed from it can be told by; a share of data is handed on in the same way."""
-    mark = Unknown(Anonymous("state of a replica", key))
+    mark = _mark(key)
     if isinstance(value, Tensor):
         return replace(value, shards=frozenset([mark]))
     return Unknown(Anonymous("held by a replica", key), "state", key[1], shards=frozenset([mark]))
+
+
+def _mark(key: Attributed) -> Value:
+    return Unknown(Anonymous("state of a replica", key))
 
 
 def note_written(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
@@ -86,7 +105,7 @@ def note_written(do: LibraryContext, owner: Value, name: str, values: Values, pl
     # `self.mean += x` of a tensor works in place, and the first copy shares its memory with the model.
     if do.execution.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
         return
-    mark = Unknown(Anonymous("state of a replica", (owner, name)))
+    mark = _mark((owner, name))
     carried = values.any(lambda value: mark in value.shards)
     do.emit(ReplicaWrite, at=place, module=owner, name=name, carried=carried)
 

@@ -26,6 +26,7 @@ from gpudoctor.lint.domain.symbols import (
     Widened,
     each_of,
 )
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, constant_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Equality, Inequality, Literal
@@ -228,7 +229,7 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     if isinstance(left, Allocated) and isinstance(right, Allocated) and isinstance(op, ast.Is):
         return False
     for one, other in ((left, right), (right, left)):
-        if one.differs_from(other) or _is_no_remainder(one, other):
+        if one.differs_from(other) or _is_no_remainder(one, other) or _is_other_type(one, other):
             return False
     return None
 
@@ -239,6 +240,16 @@ def _is_no_remainder(value: Value, other: Value) -> bool:
         case Unknown(term=Operation("%", right=Const() as divisor)) if isinstance(other, Const):
             by, rest = number_of(divisor), number_of(other)
             return type(by) is int and by > 0 and type(rest) is int and not 0 <= rest < by
+    return False
+
+
+def _is_other_type(value: Value, other: Value) -> bool:
+    """`self.alpha.type() == x.type()`: the names of the types say where the two tensors lie."""
+    match value, other:
+        case Unknown(term=MethodResult(Tensor(on_cpu=True), "type")), Unknown(
+            term=MethodResult(Tensor(on_accelerator=True), "type")
+        ):
+            return True
     return False
 
 

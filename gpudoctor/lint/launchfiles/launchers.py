@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles import command_options as known
@@ -26,6 +26,9 @@ from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy,
 from gpudoctor.lint.launchfiles.syntax import options_of, values_of
 from gpudoctor.record import dataclass, field, replace
 
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.shell import Scripts
+
 MAX_DEPTH = 6
 """Commands that start each other are followed so deep: `srun bash -c "torchrun ..."` are three."""
 
@@ -39,7 +42,7 @@ def launches_in(
 ) -> Iterator[ProgramStart]:
     """The starts of programs, and of scripts that may start some, among the commands of a script."""
     for command in script.commands:
-        yield from _CommandReader(text, directives, container).starts(_Wrapped(command, starters))
+        yield from _CommandReader(text, directives, container, script.scripts).starts(_Wrapped(command, starters))
 
 
 @dataclass
@@ -140,10 +143,13 @@ class _Wrapped:
 class _CommandReader:
     """Reads what one command of a file starts."""
 
-    def __init__(self, text: PlacedText, directives: StartOptions, container: Container | None) -> None:
+    def __init__(
+        self, text: PlacedText, directives: StartOptions, container: Container | None, scripts: Scripts | None
+    ) -> None:
         self._text = text
         self._directives = directives
         self._container = container
+        self._scripts = scripts
 
     def starts(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         if wrapped.depth <= MAX_DEPTH and wrapped.words:
@@ -273,7 +279,7 @@ class _CommandReader:
         if wrapped.command.heredoc is not None:
             yield from self._heredoc(wrapped.command, (), options)
         elif "wrap" in options and options["wrap"].value is not None:
-            own = _CommandReader(self._text, {**self._directives, **options}, self._container)
+            own = _CommandReader(self._text, {**self._directives, **options}, self._container, self._scripts)
             yield from own._script(_Wrapped(wrapped.command), options["wrap"].value, per_node=False)
 
     def _script(self, wrapped: _Wrapped, word: Word, *, per_node: bool) -> Iterator[ProgramStart]:
@@ -292,8 +298,9 @@ class _CommandReader:
             conditional=command.conditional,
             looped=command.looped,
             background=command.background,
+            scripts=self._scripts,
         )
-        own = _CommandReader(text, self._directives, self._container)
+        own = _CommandReader(text, self._directives, self._container, self._scripts)
         for each in script.commands:
             yield from own.starts(_Wrapped(each, wrapped.starters, wrapped.depth + 1))
 
@@ -307,8 +314,8 @@ class _CommandReader:
         directives = {**(directives_of(script, text, variables) or self._directives), **told}
         if directives:
             variables = {**variables, **told_by_slurm(directives)}
-        script = read_script(text, variables, folder=command.folder, looped=command.looped)
-        own = _CommandReader(text, directives, self._container)
+        script = read_script(text, variables, folder=command.folder, looped=command.looped, scripts=self._scripts)
+        own = _CommandReader(text, directives, self._container, self._scripts)
         for each in script.commands:
             yield from own.starts(_Wrapped(each, starters, 1))
 
@@ -335,7 +342,7 @@ class _CommandReader:
         self, wrapped: _Wrapped, words: Sequence[Word], container: Container, told: Environment
     ) -> Iterator[ProgramStart]:
         """Nothing of the environment around a container is seen inside."""
-        own = _CommandReader(self._text, self._directives, container)
+        own = _CommandReader(self._text, self._directives, container, self._scripts)
         yield from own.starts(_Wrapped(replace(wrapped.command, words=tuple(words), environment=told), (), 1))
 
     def _in_service(self, composed: ComposeCommand, command: ShellCommand) -> Iterator[ProgramStart]:
@@ -368,7 +375,7 @@ class _CommandReader:
             f"`{wrapped.words[0].shown} {wrapped.words[1].text}`", said, "host",
             gpus="given" if given else "" if closed else None, gpus_remedy="`--nv`",
         )  # fmt: skip
-        own = _CommandReader(self._text, self._directives, container)
+        own = _CommandReader(self._text, self._directives, container, self._scripts)
         yield from own.starts(wrapped.inner(following[1:], environment=environment))
 
     def _elsewhere(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:

@@ -60,6 +60,8 @@ class Script:
     comments: tuple[ScriptComment, ...]
     head: tuple[ScriptComment, ...]
     """Comments before the first command."""
+    scripts: Scripts | None = None
+    """Gives those that it sources, and that scripts within its words do."""
 
 
 def read_script(
@@ -87,7 +89,7 @@ def read_script(
     comments = tuple(run.comments(tree.root_node))
     starts = [node.start_byte for node in tree.root_node.children if node.type != "comment"]
     first = run.location_of(starts[0], starts[0]).line if starts else 10**9
-    return Script(tuple(run.commands), comments, tuple(each for each in comments if each.at.line < first))
+    return Script(tuple(run.commands), comments, tuple(each for each in comments if each.at.line < first), scripts)
 
 
 @dataclass

@@ -48,6 +48,15 @@ def test_a_sourced_script_sets_what_follows(capsys: pytest.CaptureFixture[str]) 
     assert codes(capsys, "--select=GPU423", "run.sh") == ["lib/common.sh:4 GPU423"]
 
 
+def test_a_script_that_a_quoted_one_sources_sets_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    job = "#!/bin/bash\n#SBATCH --ntasks=4\nsrun bash -c \"\n  source env.sh\n  python train.py\n\"\n"
+    numbers = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=a\n"
+    lay(train__py=PROGRAM, env__sh=numbers, job__sh=job)
+    assert codes(capsys, "--select=GPU422", ".") == []
+    lay(env__sh="export OMP_NUM_THREADS=8\n")
+    assert codes(capsys, "--select=GPU422", ".") == ["job.sh:3 GPU422"]
+
+
 def test_a_variable_is_told_where_it_is_set(capsys: pytest.CaptureFixture[str]) -> None:
     run = "source ./env.sh\ntorchrun --nproc-per-node=2 train.py\n"
     lay(train__py=PROGRAM, env__sh="export CUDA_LAUNCH_BLOCKING=1\n", run__sh=run)
