@@ -172,6 +172,18 @@ def moved_to(call: Call) -> tuple[Values | None, bool]:
     return found, dtype or found is None
 
 
+def moved_by_type(call: Call) -> Values | None:
+    """Where `.type(torch.cuda.FloatTensor)` brings a tensor; None where it only converts, as with `torch.float32`."""
+    given = call.arg(0, "dtype")
+    only = given.single if given is not None else None
+    name = only.name if isinstance(only, Library) else text_of(only)
+    if name is None:
+        return devices_of(given, call.place)
+    if not name.startswith("torch.") or not name.endswith("Tensor"):
+        return None
+    return singleton(Device("cuda" if name.startswith("torch.cuda.") else "cpu", None, call.place))
+
+
 def named_dtype(call: Call) -> str:
     """The floating type that `.to(…)` surely changes to, an empty text where there is none."""
     given = [call.keywords.get("dtype"), *call.args[:2]]

@@ -28,7 +28,7 @@ from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library.devices import devices_of, moved_to, use
+from gpudoctor.lint.library.devices import devices_of, moved_by_type, moved_to, use
 from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, singleton
 from gpudoctor.record import replace
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 IN_PLACE_OR_META = frozenset(
-    {"size", "dim", "numel", "element_size", "is_contiguous", "stride", "data_ptr", "type", "get_device"}
+    {"size", "dim", "numel", "element_size", "is_contiguous", "stride", "data_ptr", "get_device"}
 )
 PLAIN_ATTRIBUTES = frozenset(
     {"shape", "dtype", "ndim", "is_cuda", "requires_grad", "grad_fn", "is_leaf", "layout", "names"}
@@ -447,10 +447,12 @@ def _pin(call: Call[Tensor]) -> Values:
     return singleton(pinned)
 
 
-@MODELS.method(Tensor, "to", "cuda", "cpu", "type_as")
+@MODELS.method(Tensor, "to", "cuda", "cpu", "type", "type_as")
 def _move(call: Call[Tensor]) -> Values:
     tensor = call.receiver
-    devices, dtype = moved_to(call) if call.name != "type_as" else (None, True)
+    if call.name == "type" and not (call.args or call.keywords):
+        return call.unknown(MethodResult(tensor, "type"), "the type of a tensor")
+    devices, dtype = (moved_by_type(call), True) if call.name.startswith("type") else moved_to(call)
     # `x.type_as(y)` takes the device of y as well: the Lightning idiom for new tensors.
     if call.name == "type_as" and call.args and isinstance(call.args[0].single, Tensor):
         devices = singleton(

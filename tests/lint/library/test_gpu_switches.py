@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward
 
 START = """
     import argparse, torch
@@ -62,3 +63,21 @@ def test_other_switches_stay_open(paper):
         reveal(())  #: ()
     """
     )
+
+
+def test_a_type_that_lies_on_the_gpu_moves_and_another_one_converts(paper):
+    found = paper(
+        """
+        import torch
+        x = torch.zeros(4, requires_grad=True)
+        there, here = x.type(torch.cuda.FloatTensor), x.type(torch.float16)
+        reveal(there.device)  #: cuda
+        reveal(x.type("torch.cuda.HalfTensor").device)  #: cuda
+        reveal(here.device)  #: cpu
+        reveal(there.type(torch.FloatTensor).device)  #: cpu
+        reveal(there.type(here.dtype).device)  #: cuda
+        reveal(x.type() == there.type())  #: False
+        torch.nn.Linear(4, 4).cuda()(there).type(here.dtype).sum().backward()
+        """
+    )
+    assert [len(each.forwards) for each in found.events(Backward)] == [1]
