@@ -19,7 +19,7 @@ from gpudoctor.lint.library.environment_variables import named_in_setting
 from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.lint.source.group_options import OPEN, GroupOptions
+from gpudoctor.lint.source.group_options import OPEN, GroupOptions, SaidAtStart
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ class OpenedFile:
             return made
         if isinstance(written, list):
             return new_list(call.do, [self.value(each, _below(name, at)) for at, each in enumerate(written)], call.node)
+        if isinstance(written, SaidAtStart):
+            return singleton(Const(written.value))
         if written is OPEN:
             return singleton(Unknown(Setting(f"{self.path}:{name}"), "a setting", name, config=True))
         if (read := named_in_setting(call.do, written, call.place)) is not None:

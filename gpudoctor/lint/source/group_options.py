@@ -23,6 +23,13 @@ class GroupOptions:
     said: tuple[tuple[str, object], ...]
 
 
+@dataclass(frozen=True)
+class SaidAtStart:
+    """What the command line of a launch says of a setting: there it is nothing else."""
+
+    value: object
+
+
 def variable_in(written: object) -> str:
     """The variable of the environment that a setting is taken from, as in `${oc.env:LOCAL_RANK}`; empty where none
     is."""

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gpudoctor.lint.source.file_queries import question
-from gpudoctor.lint.source.group_options import OPEN, GroupOptions, variable_in
+from gpudoctor.lint.source.group_options import OPEN, GroupOptions, SaidAtStart, variable_in
 from gpudoctor.lint.source.setting_files import document_in
 from gpudoctor.record import dataclass, field
 
@@ -57,7 +57,9 @@ def composed(
     for key, text in chosen.items():
         if not option_names(os.path.join(folder, key)):
             *above, last = key.split(".")
-            found = _merged(found, _below("/".join(above), {last: document_in(text, _ENDING)}))
+            said = document_in(text, _ENDING)
+            said = said if isinstance(said, (str, list, dict)) else SaidAtStart(said)
+            found = _merged(found, _below("/".join(above), {last: said}))
     return _resolved(found, found, 0)
 
 

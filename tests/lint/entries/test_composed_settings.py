@@ -93,7 +93,15 @@ def test_a_trainer_of_several_processes(more: dict[str, str], found: bool, tmp_p
     assert _codes(tmp_path, {**FILES, **more}) == ([("GPU312", "parts.py")] if found else [])
 
 
-@pytest.mark.parametrize(("words", "found"), [("trainer=ddp", True), ("trainer=gpu", False), ("", True)])
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("trainer=ddp", True),
+        ("trainer=gpu", False),
+        ("", True),
+        ("trainer=ddp model.loud=true", False),
+    ],
+)
 def test_what_a_launch_file_says(words: str, found: bool, tmp_path: Path) -> None:
     files = {**FILES, "conf/trainer/ddp.yaml": SEVERAL, "run.sh": f"python train.py {words}\n"}
     for path, text in files.items():
@@ -162,3 +170,27 @@ def test_classes_that_a_setting_file_gives_a_command_line(given: str, tmp_path: 
     files = {"train.py": program, "parts.py": parts, "nets.py": NETS, "config.yaml": CLASSES}
     assert _codes(tmp_path, files) == [("GPU312", "parts.py")]
     assert _codes(tmp_path, {**files, "config.yaml": "model: parts.Lit\n"}) == []
+
+
+@pytest.mark.parametrize(("words", "found"), [("several=false", 0), ("several=true", 1), ("", 1)])
+def test_what_is_off_in_a_launch_is_off_there(words: str, found: int, tmp_path: Path) -> None:
+    """What a file says to be off somebody may turn on; what a launch says is so."""
+    program = """
+    import hydra, torch
+    from torch import distributed as dist, nn
+
+    @hydra.main(version_base=None, config_path="conf", config_name="train")
+    def main(cfg):
+        if cfg.several:
+            dist.init_process_group("gloo")
+            nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+            torch.save({}, "a.pt")
+
+    main()
+    """
+    files = {"train.py": program, "conf/train.yaml": "several: false\n", "run.sh": f"torchrun train.py {words}\n"}
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(dedent(text), encoding="utf-8")
+    said = linted(tmp_path, folder=tmp_path, select=("GPU601",)).seen
+    assert len(said) == found

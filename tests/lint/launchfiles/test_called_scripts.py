@@ -49,7 +49,7 @@ def test_a_sourced_script_sets_what_follows(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_script_that_a_quoted_one_sources_sets_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
-    job = "#!/bin/bash\n#SBATCH --ntasks=4\nsrun bash -c \"\n  source env.sh\n  python train.py\n\"\n"
+    job = '#!/bin/bash\n#SBATCH --ntasks=4\nsrun bash -c "\n  source env.sh\n  python train.py\n"\n'
     numbers = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=a\n"
     lay(train__py=PROGRAM, env__sh=numbers, job__sh=job)
     assert codes(capsys, "--select=GPU422", ".") == []

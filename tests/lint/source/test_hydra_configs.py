@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from gpudoctor.lint.source.group_options import OPEN, GroupOptions
+from gpudoctor.lint.source.group_options import OPEN, GroupOptions, SaidAtStart
 from gpudoctor.lint.source.hydra_configs import composed
 
 BASE = {
@@ -132,11 +132,11 @@ def test_what_the_command_line_says(tmp_path: Path) -> None:
     made = _composed(tmp_path, BASE, {"model": "large", "rate": "0.5", "model.name": "mine", "extra.deep": "true"})
     assert made == {
         "model": {"_target_": "nets.Net", "width": 64, "name": "mine", "deep": True},
-        "rate": 0.5,
+        "rate": SaidAtStart(0.5),
         "name": OPEN,
         "width": 64,
         "where": "${oc.env:HOME}",
-        "extra": {"deep": True},
+        "extra": {"deep": SaidAtStart(True)},
     }
     first = _composed(tmp_path, {}, {"experiment": "first"})
     assert isinstance(first, dict)
