@@ -160,6 +160,8 @@ class Program:
     """Launch files, or who asks for the launch, start several processes of it."""
     shown_one_gpu: bool = False
     """Launch files show it a single GPU."""
+    started_for_each_gpu: bool = False
+    """Launch files start one process of it for each GPU of one machine."""
     options_of_one: frozenset[str] = frozenset()
     """Options that launch files give to a single process of it, and never to those of several."""
     sizes: Sizes = field(default_factory=dict)
@@ -589,8 +591,7 @@ class Program:
         return iter(usual or least)
 
     def unusual(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
-        """The tests that lead to all that happens at a place, and fail where the options that they ask about are left
-        out. Where it is a call at which nothing happens, they lead to what it does at the places `inside`."""
+        """Those of `asked_at` that fail where the options are left out, or of what a call does at places `inside`."""
         return [each for each in self.asked_at(place, inside) if self._is_unusual(each)]
 
     def asked_at(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
@@ -600,8 +601,7 @@ class Program:
         return sorted(found, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
 
     def ways_to(self, place: Location, inside: Iterable[Location] = ()) -> list[Condition]:
-        """When each of the things happens that happen at a place, or at one of those inside of a call that stands
-        there."""
+        """When each of the things happens that happen at a place, or `inside` of a call that stands there."""
         events = self.at(place) or [each for at in inside for each in self.at(at) if place in each.context.calls]
         return [event.condition for event in events]
 

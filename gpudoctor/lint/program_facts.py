@@ -96,6 +96,8 @@ class AsStarted:
     per_node: int | None = None
     one_gpu: bool = False
     """Each shows it a single GPU, or none."""
+    for_each_gpu: bool = False
+    """Each makes as many processes as there are GPUs, on one machine."""
     differs: bool = False
     """Other launch files start it in another way."""
     of_one: frozenset[str] = frozenset()

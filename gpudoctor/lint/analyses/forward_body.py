@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, Proce
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
@@ -133,6 +133,14 @@ def kept(value: Value, source: Value, name: str) -> Value:
     return value
 
 
+def _is_of_like_type(do: LibraryContext, constant: Tensor) -> bool:
+    """A test has compared its type with that of another tensor: `if alpha.type() != x.type():` moves it, else they lie
+    together."""
+    asked = (each.atom.key for each in do.path)
+    sides = (side.term for key in asked if isinstance(key, Compares) for side in (key.left, key.right))
+    return any(isinstance(term, MethodResult) and term.method == "type" and term.of == constant for term in sides)
+
+
 def check_meeting(
     do: LibraryContext, values: list[Value], by: str, place: Location, module: Module | None = None
 ) -> None:
@@ -141,7 +149,7 @@ def check_meeting(
     # `meta` and the like count as an accelerator nowhere.
     there = [each for each in tensors if each.on_accelerator]
     constant = next((each for each in tensors if each.root is not None and each.device == CPU), None)
-    if constant is not None and there:
+    if constant is not None and there and not _is_of_like_type(do, constant):
         do.emit(ConstantMixed, at=place, by=by, constant=constant, other=there[0], module=module)
     _check_copies(do, there, by, place)
     first = next((each for each in there if _number(each.device) is not None), None)

@@ -97,6 +97,26 @@ def comes_to(asked: Premise, options: Options) -> bool | None:
     return None if known is None else bool(known.value)
 
 
+def is_emptied(asked: Literal, options: Options) -> bool:
+    """An option that is a text by default would have to be empty, which nobody asks for: `if not args.name`."""
+    atom, holds = asked.atom, asked.holds
+    if atom.every or atom.none:
+        parts = [part if holds else part.negated() for part in atom.every or atom.none]
+        of_each = any if bool(atom.every) is holds else all
+        return of_each(is_emptied(part, options) for part in parts)
+    match atom.key:
+        case IsTrue(value):
+            return not holds and _is_text(value, options)
+        case Compares("==", value, Const(None | "")):
+            return holds and _is_text(value, options)
+    return False
+
+
+def _is_text(value: Value, options: Options) -> bool:
+    option = _option(value, options)
+    return option is not None and isinstance(option.default, str) and bool(option.default)
+
+
 def as_chosen(asked: Iterable[Premise], options: Options) -> str:
     """The first of these that is not so without an option of the user's, as words that end a clause; empty where all
     may be."""

@@ -83,7 +83,13 @@ def _in_worlds(start: EntryStart, project: Project, launch: str) -> list[Program
 def _told(program: Program, started: AsStarted, several: bool) -> Program:
     """With what launch files say of how it is started."""
     of_one = started.of_one if several else frozenset[str]()
-    return replace(program, started_in_several=several, shown_one_gpu=started.one_gpu, options_of_one=of_one)
+    return replace(
+        program,
+        started_in_several=several,
+        shown_one_gpu=started.one_gpu,
+        started_for_each_gpu=started.for_each_gpu,
+        options_of_one=of_one,
+    )
 
 
 def _as_several(start: EntryStart, project: Project, programs: list[Program]) -> list[Program]:

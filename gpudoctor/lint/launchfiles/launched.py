@@ -338,6 +338,7 @@ def _agreed(
         processes=counts.pop() if len(counts) == 1 else None,
         per_node=nodes.pop() if len(nodes) == 1 and starts[0].launcher is not StartedBy.PYTHON else None,
         one_gpu=all(each.visible is not None and len(each.visible) < 2 for each in starts),
+        for_each_gpu=all(map(_for_each_gpu, starts)),
         differs=differs,
         of_one=of_one,
         tasks_of=starts[0].tasks_of if all(several) and len({each.tasks_of for each in starts}) == 1 else "",
@@ -357,6 +358,13 @@ def _in_several(start: ProgramStart) -> bool:
     if start.launcher is StartedBy.PYTHON:
         return start.started_by("srun", "mpirun") is not None and start.world_size != 1
     return start.processes is None or start.processes > 1
+
+
+def _for_each_gpu(start: ProgramStart) -> bool:
+    """It makes one process for each GPU of a single machine."""
+    option = start.option("nproc-per-node")
+    shown = start.visible is not None and start.processes == len(start.visible)
+    return start.nodes == 1 and (shown or (option is not None and option.text in ("gpu", "auto")))
 
 
 def _surely_in_several(start: ProgramStart) -> bool:

@@ -452,12 +452,7 @@ def _move(call: Call[Tensor]) -> Values:
     tensor = call.receiver
     if call.name == "type" and not (call.args or call.keywords):
         return call.unknown(MethodResult(tensor, "type"), "the type of a tensor")
-    devices, dtype = (moved_by_type(call), True) if call.name.startswith("type") else moved_to(call)
-    # `x.type_as(y)` takes the device of y as well: the Lightning idiom for new tensors.
-    if call.name == "type_as" and call.args and isinstance(call.args[0].single, Tensor):
-        devices = singleton(
-            call.args[0].single.device or Unknown(Attribute(call.args[0].single, "device"), "a tensor's device")
-        )
+    devices, dtype = _brought_to(call)
     use(call, devices, "move")
     # `.to(torch.float16)` moves nothing.
     if devices is not None:
@@ -482,6 +477,18 @@ def _move(call: Call[Tensor]) -> Values:
     if devices is not None and _is_cpu(device):
         call.do.set_flag(there, TensorState.moved_to_host)
     return singleton(there)
+
+
+def _brought_to(call: Call[Tensor]) -> tuple[Values | None, bool]:
+    """Where a tensor is moved (None: it stays), and whether its dtype changes."""
+    if call.name == "type":
+        return moved_by_type(call), True
+    if call.name != "type_as":
+        return moved_to(call)
+    # `x.type_as(y)` takes the device of y as well: the Lightning idiom for new tensors.
+    other = single_of(call.arg(0, "other"))
+    there = other.device if isinstance(other, Tensor) else None
+    return singleton(there or Unknown(Attribute(other, "device"), "a tensor's device")), True
 
 
 @MODELS.method(Tensor, "item", "tolist", "numpy")

@@ -12,7 +12,7 @@ from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.option_defaults import comes_to, flags_in, only_where, only_with
+from gpudoctor.lint.events.option_defaults import comes_to, flags_in, is_emptied, only_where, only_with
 from gpudoctor.lint.flow.condition import Atom, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import LaunchWorld
@@ -29,7 +29,7 @@ def told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
     """The findings of one rule, as they are reported for this program."""
     switches = tuple(_switches_of(program))
     for finding in _at_their_callers(findings, program):
-        if _is_of_one_process(finding, program):
+        if _is_of_one_process(finding, program) or _is_of_no_text(finding, program):
             continue
         led = _doubted(_led_to(_in_its_world(finding, program), program), program)
         led = _where_options_lead(led, program)
@@ -136,6 +136,12 @@ def _is_of_one_process(finding: Finding, program: Program) -> bool:
         return False
     ways = program.ways_to(finding.location, [related.location for related in finding.related])
     return bool(ways) and all(any(_is_asked_of_one(each, program) for each in way) for way in ways)
+
+
+def _is_of_no_text(finding: Finding, program: Program) -> bool:
+    """`name = args.name or str(datetime.now())`, of an option that has a name by default."""
+    asked = program.asked_at(finding.location, [related.location for related in finding.related])
+    return any(is_emptied(each, program.options) for each in asked)
 
 
 def _in_its_world(finding: Finding, program: Program) -> Finding:

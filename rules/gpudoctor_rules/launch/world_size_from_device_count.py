@@ -15,8 +15,9 @@ and `DistributedSampler` ask the launcher themselves. No automatic fix.
 
 ## Silent when
 
-The program, or a framework other than DeepSpeed and Accelerate, starts the processes, one for each GPU; it multiplies
-with the number of nodes; the number comes from the launcher, the user or a mesh.
+The program, its launch file, or a framework other than DeepSpeed and Accelerate starts the processes, one for each GPU
+of one machine; it multiplies with the number of nodes; the local rank numbers the processes of the group; the number
+comes from the launcher, the user or a mesh.
 
 ## Sources
 
@@ -58,11 +59,12 @@ class WorldSizeFromDeviceCount(Rule):
             return
         # With a process for each GPU of one machine, that it starts itself, the two numbers are the same.
         spawned = [event.number for event in program.events(Spawn)]
-        if (program.world is LaunchWorld.SPAWN and not spawned) or None in spawned:
+        if (program.world is LaunchWorld.SPAWN and not spawned) or None in spawned or program.started_for_each_gpu:
             return
         started = "the launcher starts" if program.world is LaunchWorld.TORCHRUN else "`mp.spawn` is told to start"
         for group in program.events(InitGroup):
-            if (count := _device_count(group.world_size)) is not None and _is_launched(group.rank):
+            count = _device_count(group.world_size)
+            if count is not None and _is_launched(group.rank) and not _is_local(group.rank):
                 yield self.found(
                     group.location,
                     "`world_size` is the number of GPUs in this machine, and not the number of processes that "
@@ -111,8 +113,13 @@ def _is_launched(rank: Values | None) -> bool:
     return rank is None or (isinstance(rank.single, Rank) and rank.single.source is not RankSource.ARGUMENT)
 
 
+def _is_local(rank: Values | None) -> bool:
+    """A group that is numbered by the local rank is made for one machine."""
+    return rank is not None and rank.all(lambda each: each.counts(RankKind.LOCAL))
+
+
 def _is_passed(program: Program, rank: Values | None) -> bool:
     """The project's launcher passes it, and tells the process group how many there are: with a group of as many as
     there are GPUs, the program is made for one machine."""
-    passed = program.takes_local_rank and rank is not None and rank.all(lambda each: each.counts(RankKind.LOCAL))
+    passed = program.takes_local_rank and _is_local(rank)
     return passed and not any(_device_count(group.world_size) for group in program.events(InitGroup))

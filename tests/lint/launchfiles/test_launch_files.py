@@ -307,6 +307,22 @@ def test_a_program_of_one_process_that_is_started_as_several(
     assert not several or [each["line"] for each in here] == [each["line"] for each in found(capsys, *asked)]
 
 
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        ("torchrun --standalone --nproc-per-node gpu train.py", True),
+        ("CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc-per-node=2 train.py", True),
+        ("CUDA_VISIBLE_DEVICES=0,1,2 torchrun --nproc-per-node=2 train.py", False),
+        ("torchrun --nnodes=2 --nproc-per-node gpu train.py", False),
+        ("torchrun --nproc-per-node=2 train.py", False),
+    ],
+)
+def test_a_process_for_each_gpu_of_one_machine(capsys: pytest.CaptureFixture[str], line: str, same: bool) -> None:
+    counted = "import torch\ntorch.distributed.init_process_group('nccl', world_size=torch.cuda.device_count())\n"
+    lay(run__sh=f"{line}\n", train__py=counted)
+    assert codes(capsys, "--select=GPU408", ".") == ([] if same else ["train.py:2 GPU408"])
+
+
 TRAINER = """
 import os
 from datasets import load_dataset
