@@ -562,7 +562,9 @@ LATE = {
     # Mostly programs are linted, and not what starts them; and what starts them is mostly a shell script.
     "gpudoctor.lint.launch_rules",
     "gpudoctor.lint.launchfiles.reading",
+    "gpudoctor.lint.launchfiles.charts",
     "gpudoctor.lint.launchfiles.dockerfile",
+    "gpudoctor.lint.launchfiles.ini_commands",
     "gpudoctor.lint.launchfiles.makefile",
     "gpudoctor.lint.launchfiles.compose",
     "gpudoctor.lint.launchfiles.images",

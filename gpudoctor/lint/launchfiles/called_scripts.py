@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-from gpudoctor.lint.launchfiles.launchers import launches_in, runs_on_each
+from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, runs_on_each, told_by_slurm
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
 from gpudoctor.lint.launchfiles.reading import found_from, known_commands, names_of, read_launch_file
 from gpudoctor.lint.launchfiles.shell import read_script
@@ -124,9 +124,15 @@ class CalledScripts:
         if text is None or depth >= _MAX_DEPTH:
             return
         on_each = runs_on_each(start.starters)
+        known = filled_in_before(start.environment) if on_each and not start.per_node else dict(start.environment)
+        directives = start.directives
+        if (start.word.text or "").endswith("sbatch"):
+            # What is said on the command line counts more than what the batch file says.
+            directives = {**directives_of(read_script(text), text), **directives}
+            known = {**told_by_slurm(directives), **known}
         script = read_script(
             text,
-            filled_in_before(start.environment) if on_each and not start.per_node else dict(start.environment),
+            known,
             folder=start.folder,
             per_node=on_each,
             conditional=start.conditional,
@@ -135,7 +141,7 @@ class CalledScripts:
             positional=None if any(word.open for word in start.arguments) else start.arguments,
             scripts=self.beside(file),
         )
-        started = launches_in(script, text, start.directives, start.container, start.starters)
+        started = launches_in(script, text, directives, start.container, start.starters)
         for each in known_commands(started, self.console_of(file)):
             if each.launcher is StartedBy.SCRIPT:
                 yield from self._called(file, each, depth + 1)

@@ -42,7 +42,8 @@ def followed_by(first: ShellCommand, second: ShellCommand) -> ShellCommand:
     # What is quoted in the first cannot be read from the text of the second.
     words = tuple(replace(each, inside=()) for each in first.words)
     environment = {**first.environment, **second.environment}
-    return replace(second, words=(*words, *second.words), environment=environment)
+    folder = second.folder or first.folder
+    return replace(second, words=(*words, *second.words), environment=environment, folder=folder)
 
 
 _EXPANSION = re.compile(r"\$(?:\((\w+)\)|\{(\w+)(?::?-([^}]*))?\}|(\w+))")

@@ -89,6 +89,10 @@ MPIRUN = Syntax(
     two=words_of("mca genv env gmca"),
     single_dash=True,
 )
+JSRUN = Syntax(
+    words_of("smpiargs-flag h"),
+    {"n": "ntasks", "nrs": "ntasks", "r": "ntasks-per-node", "a": "tasks-per-rs", "c": "cpu-per-rs", "g": "gpu-per-rs"},
+)
 SSH = Syntax(
     words_of("t tt n q T A N f v x X Y C 4 6 a k K g"),
     {"p": "port", "o": "o", "i": "identity", "l": "login", "J": "jump", "F": "config"},
@@ -157,6 +161,32 @@ WRAPPERS: dict[str, Syntax] = {
 }
 """They start what follows them and their own words."""
 OWN_WORDS = {"timeout": 1, "taskset": 1, "nsys": 1, "coverage": 1}
+RUN_OTHERS = {
+    "cProfile": Syntax(words_of("m"), {"o": "output", "s": "sort"}),
+    "pdb": Syntax(words_of("m"), {"c": "command"}),
+    "coverage": Syntax(words_of("m p a branch append parallel-mode")),
+    "torch.utils.bottleneck": Syntax(frozenset()),
+    "debugpy": Syntax(words_of("m wait-for-client")),
+}
+"""Modules of Python that run the program or the module (`-m`) behind their own words."""
+BSUB = Syntax(words_of("Is I Ip K x B N H r"), {"J": "job-name"}, single_dash=True)
+BATCH = {
+    **dict.fromkeys(("sbatch", "salloc"), SRUN),
+    "bsub": BSUB,
+    "oarsub": Syntax(words_of("I")),
+    "qsub": Syntax(words_of("I V cwd")),
+}
+"""They hand the words behind theirs, or a script, to a batch system."""
+NO_SLURM = frozenset({"bsub", "oarsub", "qsub"})
+ELSEWHERE = frozenset({"gcloud", "ray", "sky", "runai", "kubectl"})
+"""What they start runs on another machine, which knows none of our variables."""
+QUOTING = ELSEWHERE | words_of("su script flock watch at batch ssh-agent")
+"""They are given scripts as words in quotes."""
+NAMING = words_of(
+    "echo printf which type pip pip3 apt apt-get conda mamba grep egrep pgrep pkill killall kill alias logger git man "
+    "test ps sed awk curl wget rm ls cp mv ln chmod touch read trap exit return"
+)
+"""They do not run what is named in their words."""
 SHELL = Syntax(words_of("l e x u i ex eu eux euxo lc"), {"c": "command", "o": "o"})
 WITH_COMMAND = ("lc", "ec", "exc", "xc", "cl")
 """Short options of a shell in one word, behind which the command stands."""

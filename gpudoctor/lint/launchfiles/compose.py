@@ -132,7 +132,9 @@ def with_services(file: LaunchFile, root: Document, others: Scripts | None = Non
     launches = [
         start
         for each in services
-        for start in started_in(each.said["entrypoint"], each.said["command"], each.variables, each.container)
+        for start in started_in(
+            each.said["entrypoint"], each.said["command"], each.variables, each.container, each.said["working_dir"]
+        )
     ]
     built = [built for each in services if (built := each.built) is not None]
     # What one file does not change about the other was seen with that alone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING
@@ -10,8 +11,8 @@ from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, ScriptComment, read_script
-from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, Word
-from gpudoctor.record import dataclass
+from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.start import ProgramStart
@@ -32,21 +33,27 @@ class Instruction:
 def read_dockerfile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment], ShellCommand | None]:
     """The programs that a container of it starts, its comments, and the command to which a service adds words."""
     variables: dict[str, ShellVariable] = {}
+    arguments: dict[str, ShellVariable] = {}
     entry: Instruction | None = None
     command: Instruction | None = None
+    folder = ""
     for each in instructions(text):
         if each.name == "FROM":
-            variables, entry, command = {}, None, None
+            variables, arguments, entry, command, folder = {}, {}, None, None, ""
         elif each.name == "ENV":
-            variables |= _variables(shown, each)
+            variables |= _variables(shown, each, {**arguments, **variables})
+        elif each.name == "ARG":
+            arguments |= _variables(shown, each, {})
+        elif each.name == "WORKDIR":
+            folder = posixpath.join(folder, each.text.strip())
         elif each.name == "ENTRYPOINT":
             # It takes back what the image was to run.
             entry, command = each, None
         elif each.name == "CMD":
             command = each
     listed = _exec_form(entry) if entry is not None else None
-    adding = command_of(shown, listed, variables)[1] if listed else None
-    return list(_started(shown, entry, command, variables)), list(_comments(shown, text)), adding
+    adding = command_of(shown, listed, variables, folder)[1] if listed else None
+    return list(_started(shown, entry, command, variables, folder)), list(_comments(shown, text)), adding
 
 
 def instructions(text: str) -> Iterator[Instruction]:
@@ -79,7 +86,7 @@ def instructions(text: str) -> Iterator[Instruction]:
         pieces, name = [], ""
 
 
-def _variables(shown: str, each: Instruction) -> dict[str, ShellVariable]:
+def _variables(shown: str, each: Instruction, known: Environment) -> dict[str, ShellVariable]:
     text = PlacedText(shown, each.pieces)
     # `ENV NAME value` of old.
     first = each.text.split()
@@ -90,13 +97,14 @@ def _variables(shown: str, each: Instruction) -> dict[str, ShellVariable]:
     script = read_script(
         PlacedText(
             shown, [Piece("export", each.pieces[0].line, 1), *each.pieces, Piece("\nend", each.pieces[-1].line, 1)]
-        )
+        ),
+        {name: replace(bound, exported=False) for name, bound in known.items()},
     )
     return {name: bound for command in script.commands for name, bound in command.environment.items()}
 
 
 def _started(
-    shown: str, entry: Instruction | None, command: Instruction | None, variables: dict[str, ShellVariable]
+    shown: str, entry: Instruction | None, command: Instruction | None, variables: dict[str, ShellVariable], folder: str
 ) -> Iterator[ProgramStart]:
     given = [_exec_form(each) if each is not None else None for each in (entry, command)]
     whole = entry if entry is not None else command
@@ -105,10 +113,10 @@ def _started(
     listed = given[0] if entry is not None else given[1]
     if listed is None:
         text = PlacedText(shown, whole.pieces)
-        yield from launches_in(read_script(text, variables), text, {})
+        yield from launches_in(read_script(text, variables, folder=folder), text, {})
         return
     words = [*listed, *(given[1] or [] if entry is not None else [])]
-    text, made = command_of(shown, words, variables)
+    text, made = command_of(shown, words, variables, folder)
     yield from launches_in(Script((made,), (), ()), text, {})
 
 

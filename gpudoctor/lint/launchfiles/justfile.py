@@ -21,6 +21,7 @@ _DOTENV = re.compile(r"^set\s+dotenv-load(?:\s*:=\s*true)?\s*$")
 _MAX_DEPTH = 3
 """Files that import others are followed so deep."""
 _RECIPE = re.compile(r"^@?([\w-]+)((?:\s+[^:]*?)?)\s*:(?!=)")
+_FOLDER = re.compile(r"^\[working-directory\s*[:(]\s*[\"'](.*?)[\"']\s*\)?\]")
 _PARAMETER = re.compile(r"[+*$]*([\w-]+)(?:=(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
 _LITERAL = re.compile(r"\"([^\"\\$`]*)\"|'([^'$`]*)'")
 _FROM_OUTSIDE = re.compile(r"env(?:_var_or_default)?\(\s*(\S+?)\s*,\s*(\S+?)\s*\)")
@@ -49,7 +50,7 @@ def read_justfile(shown: str, text: str, others: Scripts | None = None) -> Recip
                 recipes.comments.append(ScriptComment(line, at, number, number + 1, True))
     for path, lines in files:
         for recipe in _recipes(path, lines, variables):
-            recipes.read(recipe, exported)
+            recipes.read(*recipe, exported)
     recipes.comments[:] = (each for each in recipes.comments if each.at.path == shown)
     return recipes
 
@@ -77,11 +78,13 @@ def _value(name: str, source: str) -> str:
     return f"${{{name.replace('-', '_')}}}"
 
 
-def _recipes(shown: str, lines: list[str], variables: dict[str, str]) -> Iterator[PlacedText]:
-    """The scripts of all recipes: each line has a shell of its own, where the first does not name an interpreter."""
+def _recipes(shown: str, lines: list[str], variables: dict[str, str]) -> Iterator[tuple[PlacedText, str]]:
+    """The scripts of all recipes, with their folders: each line has a shell of its own, where the first does not name
+    an interpreter."""
     at = 0
     while at < len(lines):
-        found = _RECIPE.match(lines[at])
+        found, inside = _RECIPE.match(lines[at]), _FOLDER.match(lines[at - 1]) if at else None
+        folder = inside[1] if inside is not None else ""
         at += 1
         if found is None:
             continue
@@ -93,13 +96,13 @@ def _recipes(shown: str, lines: list[str], variables: dict[str, str]) -> Iterato
         first = next((line.strip() for _, line in body if line.strip()), "")
         if first.startswith("#!"):
             if "sh" in first.rpartition("/")[2]:
-                yield PlacedText(shown, [piece for each in body for piece in _line(each, known)])
+                yield PlacedText(shown, [piece for each in body for piece in _line(each, known)]), folder
             continue
         together: list[Piece] = []
         for number, line in body:
             together += _line((number, line), known)
             if not line.endswith("\\"):
-                yield PlacedText(shown, together)
+                yield PlacedText(shown, together), folder
                 together = []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,11 @@ from gpudoctor.lint.launchfiles.quoted_script import quoted_script
 from gpudoctor.lint.launchfiles.shell import Script, ScriptComment, read_script
 from gpudoctor.lint.launchfiles.shell_words import (
     Environment,
+    Hole,
     ShellCommand,
     ShellVariable,
     Word,
+    WordPart,
     bound_to,
     filled_in_before,
     show_gpus,
@@ -53,8 +56,8 @@ class Recipes:
     comments: list[ScriptComment] = field(default_factory=list)
     commands: list[ShellCommand] = field(default_factory=list)
 
-    def read(self, recipe: PlacedText, variables: Environment) -> None:
-        script = read_script(recipe, dict(variables))
+    def read(self, recipe: PlacedText, folder: str, variables: Environment) -> None:
+        script = read_script(recipe, dict(variables), folder=folder)
         self.launches += launches_in(script, recipe, {})
         self.comments += script.comments
         self.commands += script.commands
@@ -79,7 +82,7 @@ def directives_of(
 
 def told_by_slurm(directives: StartOptions) -> dict[str, ShellVariable]:
     """The variables that a batch file finds set, as far as it says itself what it asks for."""
-    found: dict[str, ShellVariable] = {}
+    found = _exported(directives)
     for name, variables in known.TOLD_BY_SLURM.items():
         option = directives.get(name)
         if option is not None and option.number is not None:
@@ -88,17 +91,42 @@ def told_by_slurm(directives: StartOptions) -> dict[str, ShellVariable]:
     return found
 
 
-_OF_PBS = re.compile(r"#PBS\s+-l\s+\S*?\bn?gpus=(\d+)")
+_ASKED = re.compile(r"\bn?gpus?=(\d+)|\bnum=(\d+)|/gpu=(\d+)")
+"""What PBS, LSF, Grid Engine and OAR call the GPUs of a node."""
 
 
-def told_by_pbs(script: Script) -> dict[str, ShellVariable]:
-    """The GPUs that a batch file of PBS asks for on each node, and finds."""
-    found: dict[str, ShellVariable] = {}
+def show_asked(variables: dict[str, ShellVariable], text: str, at: Location) -> None:
+    """A job sees the GPUs that are asked for in this text."""
+    asked = _ASKED.search(text)
+    if asked is not None:
+        show_gpus(variables, int(next(filter(None, asked.groups()))), at)
+
+
+_NODES = re.compile(r"\b(?:select|nodes|host)=(\d+)|-nnodes (\d+)")
+
+
+def told_by_comments(script: Script) -> tuple[dict[str, ShellVariable], dict[str, StartOption]]:
+    """What a batch file of another system than SLURM asks for: the GPUs of each node, as it finds them, and nodes."""
+    variables: dict[str, ShellVariable] = {}
+    directives: dict[str, StartOption] = {}
     for comment in script.head:
-        asked = _OF_PBS.match(comment.text)
-        if asked is not None:
-            show_gpus(found, int(asked[1]), comment.at)
-    return found
+        if comment.text.startswith(("#PBS", "#BSUB", "#$ ", "#OAR")):
+            show_asked(variables, comment.text, comment.at)
+            nodes = _NODES.search(comment.text)
+            if nodes is not None:
+                directives["nodes"] = StartOption("nodes", Word((nodes[1] or nodes[2],), comment.at), comment.at)
+    return variables, directives
+
+
+def _exported(options: StartOptions) -> dict[str, ShellVariable]:
+    """`--export=ALL,NAME=value`"""
+    option = options.get("export")
+    pairs = (option.text or "").split(",") if option is not None else ()
+    return {
+        name: bound_to(value, option.at)
+        for name, equals, value in (each.partition("=") for each in pairs)
+        if equals and option is not None
+    }
 
 
 def _moved(text: str, at: Location) -> list[Piece]:
@@ -153,6 +181,11 @@ class _CommandReader:
 
     def starts(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         if wrapped.depth <= MAX_DEPTH and wrapped.words:
+            usual = wrapped.words[0].usual
+            if usual is not None and " " in usual and wrapped.words[0].open:
+                # `$LAUNCHER train.py`, with `torchrun --nproc-per-node=8` where nothing else is said.
+                made = tuple(replace(wrapped.words[0], parts=(each,), open=False) for each in usual.split())
+                wrapped = replace(wrapped, command=replace(wrapped.command, words=(*made, *wrapped.arguments)))
             read = _READERS.get(_base(wrapped.words[0]), _CommandReader._program)
             yield from read(self, wrapped)
 
@@ -167,7 +200,12 @@ class _CommandReader:
         syntax = known.WRAPPERS[name]
         _, following, _ = options_of(wrapped.arguments, syntax)
         following = following[known.OWN_WORDS.get(name, 0) :]
-        if name in ("nsys", "coverage"):
+        if name == "coverage":
+            options, following, _ = options_of(following, known.RUN_OTHERS[name])
+            module = (replace(wrapped.words[0], parts=("-m",)),) if "m" in options else ()
+            yield from self._python(wrapped.inner((wrapped.words[0], *module, *following)))
+            return
+        if name == "nsys":
             _, following, _ = options_of(following, syntax)
         environment = dict(wrapped.command.environment)
         while name == "env" and following and "=" in str(following[0].parts[0] if following[0].parts else ""):
@@ -200,7 +238,8 @@ class _CommandReader:
         yield from self.starts(wrapped.inner(following, Starter("srun", wrapped.words[0], options, closed)))
 
     def _mpirun(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
-        options, following, closed = options_of(wrapped.arguments, known.MPIRUN)
+        syntax = known.JSRUN if _base(wrapped.words[0]) == "jsrun" else known.MPIRUN
+        options, following, closed = options_of(wrapped.arguments, syntax)
         starter = Starter("mpirun", wrapped.words[0], options, closed)
         told = _told(wrapped.arguments, wrapped.command)
         yield from self.starts(wrapped.inner(following, starter, environment=told))
@@ -211,6 +250,8 @@ class _CommandReader:
         # A name from outside was passed over as an option may be.
         words = following[1:] if closed else following
         starter = Starter("ssh", wrapped.words[0], options, closed)
+        if wrapped.command.heredoc is not None and (not words or _base(words[0]) in known.SHELLS):
+            yield from self._heredoc(replace(wrapped.command, environment={}), (*wrapped.starters, starter), {})
         yield from self._words_or_script(wrapped.inner(words, starter, environment={}, per_node=True), per_node=True)
 
     def _on_all(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
@@ -258,7 +299,7 @@ class _CommandReader:
 
     def _eval(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         if wrapped.arguments:
-            yield from self._script(wrapped, wrapped.arguments[0], per_node=wrapped.command.per_node)
+            yield from self._script(wrapped, _one_word(wrapped.arguments), per_node=wrapped.command.per_node)
 
     def _shell(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         """`bash -c "..."`, and what a shell is given to read."""
@@ -274,13 +315,34 @@ class _CommandReader:
             yield self._made(StartedBy.SCRIPT, wrapped, {}, following, True)
 
     def _batch(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
-        """`sbatch --wrap="..."`, and a script that it is given to read."""
-        options, _, _ = options_of(wrapped.arguments, known.SRUN)
-        if wrapped.command.heredoc is not None:
-            yield from self._heredoc(wrapped.command, (), options)
-        elif "wrap" in options and options["wrap"].value is not None:
-            own = _CommandReader(self._text, {**self._directives, **options}, self._container, self._scripts)
-            yield from own._script(_Wrapped(wrapped.command), options["wrap"].value, per_node=False)
+        """`sbatch --wrap="..."`, and a script that it is given to read. Each job is one for itself."""
+        name = _base(wrapped.words[0])
+        options, following, _ = options_of(wrapped.arguments, known.BATCH[name])
+        environment = dict(wrapped.command.environment)
+        told = {} if name in known.NO_SLURM else options
+        gpus = options.get("gpu", options.get("l"))
+        if name in known.NO_SLURM and gpus is not None:
+            show_asked(environment, gpus.value.shown if gpus.value is not None else "", gpus.at)
+        elif name not in known.NO_SLURM:
+            environment |= told_by_slurm(options)
+        command = replace(wrapped.command, environment=environment, looped=False, background=False)
+        own = _CommandReader(self._text, {**self._directives, **told}, self._container, self._scripts)
+        job = _Wrapped(command, depth=wrapped.depth + 1)
+        wrap = options["wrap"].value if "wrap" in options else None
+        if command.heredoc is not None:
+            yield from self._heredoc(command, (), told)
+        elif wrap is not None:
+            yield from own._script(job, wrap, per_node=False)
+        elif following and name == "sbatch":
+            yield own._made(StartedBy.SCRIPT, job, {}, following, True)
+        elif following:
+            yield from own._words_or_script(job.inner(following), per_node=False)
+
+    def _written(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`cat > job.sh <<EOF`: a script that somebody starts afterwards."""
+        here = wrapped.command.heredoc
+        if here is not None and re.match(r"#!\S*(?:/| )(?:ba|z)?sh\b", str(here.parts[0]).lstrip()):
+            yield from self._heredoc(wrapped.command, (), {})
 
     def _script(self, wrapped: _Wrapped, word: Word, *, per_node: bool) -> Iterator[ProgramStart]:
         """What a script starts that is one word of a command."""
@@ -312,8 +374,10 @@ class _CommandReader:
         text, variables = quoted_script(command.heredoc, self._text, dict(command.environment), early=False)
         script = read_script(text, variables)
         directives = {**(directives_of(script, text, variables) or self._directives), **told}
-        if directives:
-            variables = {**variables, **told_by_slurm(directives)}
+        if directives or script.head:
+            shown, others = told_by_comments(script)
+            variables = {**variables, **told_by_slurm(directives), **shown}
+            directives |= others
         script = read_script(text, variables, folder=command.folder, looped=command.looped, scripts=self._scripts)
         own = _CommandReader(text, directives, self._container, self._scripts)
         for each in script.commands:
@@ -331,7 +395,8 @@ class _CommandReader:
             entry = options.get("entrypoint")
             following = (*([entry.value] if entry is not None and entry.value is not None else []), *following[1:])
             # The project is mounted there, or copied.
-            yield from self._inside(wrapped, following, container, told)
+            inside = options.get("workdir")
+            yield from self._inside(wrapped, following, container, told, inside.text if inside is not None else None)
         elif does == "exec":
             told = variables_told(wrapped.words)
             _, following, _ = options_of(wrapped.words[2:], known.EXEC)
@@ -339,11 +404,18 @@ class _CommandReader:
             yield from self._inside(wrapped, following[1:], container, told)
 
     def _inside(
-        self, wrapped: _Wrapped, words: Sequence[Word], container: Container, told: Environment
+        self,
+        wrapped: _Wrapped,
+        words: Sequence[Word],
+        container: Container,
+        told: Environment,
+        folder: str | None = None,
     ) -> Iterator[ProgramStart]:
         """Nothing of the environment around a container is seen inside."""
         own = _CommandReader(self._text, self._directives, container, self._scripts)
-        yield from own.starts(_Wrapped(replace(wrapped.command, words=tuple(words), environment=told), (), 1))
+        command = replace(wrapped.command, words=tuple(words), environment=told)
+        command = replace(command, folder=folder) if folder is not None else command
+        yield from own.starts(_Wrapped(command, (), 1))
 
     def _in_service(self, composed: ComposeCommand, command: ShellCommand) -> Iterator[ProgramStart]:
         """`docker compose run train torchrun ...`: what is said of the service stands in the files of Compose."""
@@ -378,15 +450,6 @@ class _CommandReader:
         own = _CommandReader(self._text, self._directives, container, self._scripts)
         yield from own.starts(wrapped.inner(following[1:], environment=environment))
 
-    def _elsewhere(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
-        """`ray job submit ... -- torchrun ...`: it runs on another machine, which knows none of our variables."""
-        yield from self._behind_dashes(wrapped.inner(wrapped.words, environment={}))
-
-    def _behind_dashes(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
-        """What stands behind `--` is the command of a command that starts one."""
-        at = next((at for at, word in enumerate(wrapped.words) if word.text == "--"), len(wrapped.words))
-        yield from self.starts(wrapped.inner(wrapped.words[at + 1 :]))
-
     # --- launchers and programs ---
 
     def _program(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
@@ -405,9 +468,27 @@ class _CommandReader:
         elif not name and first.open and rest and _base(rest[0]) in known.STARTING:
             # `$PROFILER torchrun ...`: whatever stands before it, this is started.
             yield from self.starts(wrapped.inner(rest))
+        elif not name and rest and rest[0].text == "-m":
+            # `$PYTHON -m torch.distributed.run`
+            yield from self._python(wrapped)
         elif name and name == first.text:
             yield self._made(StartedBy.COMMAND, wrapped, {}, wrapped.words, True)
-            yield from self._behind_dashes(wrapped)
+            yield from self._in_words_of(name, wrapped)
+
+    def _in_words_of(self, name: str, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """What a command starts that only its words tell: `gosu user torchrun ...`, `su -c "..."`, `... -- python`."""
+        if name in known.QUOTING:
+            there = wrapped if name not in known.ELSEWHERE else wrapped.inner(wrapped.words, environment={})
+            for word in wrapped.arguments:
+                value = word.after("--command=") or word
+                if " " in value.shown:
+                    yield from self._script(there, value, per_node=wrapped.command.per_node)
+        at = next((at for at, word in enumerate(wrapped.arguments) if word.text == "--"), None)
+        if at is None and name not in known.NAMING:
+            words = wrapped.arguments
+            at = next((at - 1 for at in range(len(words)) if _is_launcher(words[at:])), None)
+        if at is not None:
+            yield from self.starts(wrapped.inner(wrapped.arguments[at + 1 :]))
 
     def _python(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         options, following, closed = options_of(wrapped.arguments, known.PYTHON)
@@ -415,6 +496,17 @@ class _CommandReader:
         if not closed or "command" in options:
             return
         name = following[0].text if following and "module" in options else None
+        if name in known.RUN_OTHERS:
+            # `coverage run`
+            own = 2 if name == "coverage" else 1
+            options, following, _ = options_of(following[own:], known.RUN_OTHERS[name])
+            module = (replace(following[0], parts=("-m",)),) if following and "m" in options else ()
+            yield from self._python(wrapped.inner((wrapped.words[0], *module, *following)))
+            return
+        if following and "module" not in options and _base(following[0]) in _LAUNCHERS:
+            # `python $(which torchrun) ...`
+            yield from self._program(wrapped.inner(following))
+            return
         if name in _MODULES:
             launcher, syntax = _MODULES[name]
             options, following, closed = options_of(following[1:], syntax)
@@ -476,9 +568,9 @@ _READERS: Mapping[str, Callable[[_CommandReader, _Wrapped], Iterator[ProgramStar
     **dict.fromkeys(("xargs", "parallel"), _CommandReader._repeated),
     **dict.fromkeys(("docker-compose", *known.CONTAINERS), _CommandReader._docker),
     **dict.fromkeys(("apptainer", "singularity"), _CommandReader._apptainer),
-    **dict.fromkeys(("ray", "kubectl"), _CommandReader._elsewhere),
+    **dict.fromkeys(known.BATCH, _CommandReader._batch),
+    **dict.fromkeys(("cat", "tee"), _CommandReader._written),
     "eval": _CommandReader._eval,
-    "sbatch": _CommandReader._batch,
     "srun": _CommandReader._srun,
     "ssh": _CommandReader._remote,
 }
@@ -519,10 +611,36 @@ def variables_told(words: Sequence[Word]) -> dict[str, ShellVariable]:
 def _base(word: Word) -> str:
     text = word.usual
     if text is None:
-        # `$CONDA_PREFIX/bin/torchrun`
+        # `$CONDA_PREFIX/bin/torchrun`, `$(which torchrun)`
         last = word.parts[-1]
+        of = last.commands if isinstance(last, Hole) else ()
         text = last if isinstance(last, str) and "/" in last else ""
+        if len(of) == 1 and of[0][0] in ("which", "command", "type"):
+            text = of[0][-1]
     return text.rpartition("/")[2] if not text.endswith(".py") else text
+
+
+def _one_word(words: Sequence[Word]) -> Word:
+    """Words with blanks between them, as `eval` reads them."""
+    parts: list[WordPart] = []
+    spans: list[tuple[int, int]] = []
+    for word in words:
+        if len(word.inside) == len(word.parts):
+            end = word.inside[0][0]
+            parts += [" ", *word.parts] if parts else word.parts
+            spans += [(end, end), *word.inside] if spans else word.inside
+    return replace(words[0], parts=tuple(parts), inside=tuple(spans))
+
+
+def _is_launcher(words: Sequence[Word]) -> bool:
+    """A launcher with a program, as words of another command."""
+    name, rest = _base(words[0]), words[1:]
+    if _is_python(name):
+        modules = [each.text for each in rest]
+        return any(module in _MODULES for flag, module in itertools.pairwise(modules) if flag == "-m")
+    verb = _LAUNCHERS[name][2] if name in _LAUNCHERS else None
+    starts = verb == "" or (verb is not None and bool(rest) and rest[0].text == verb)
+    return starts and any(each.shown.endswith(".py") or each.text == "-m" for each in rest)
 
 
 def _is_python(name: str) -> bool:

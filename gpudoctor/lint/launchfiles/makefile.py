@@ -24,6 +24,8 @@ _TARGETS = re.compile(r"^([^\s#:=][^#:=]*?)\s*::?(?!=)\s*")
 _SIMPLE = re.compile(r"[\w./,:=@%+-]+")
 _DEEP = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
 """What stands in parentheses, with others in it."""
+_CALL = re.compile(rf"\$\(call\s+(\w+)\s*,({_DEEP})\)")
+_DEFINE = re.compile(r"^define\s+(\w+)")
 _EXPANSION = re.compile(rf"\$\$|\$\((\w+)\)|\$\{{(\w+)\}}|\$\({_DEEP}\)|\$([^({{])")
 
 
@@ -56,6 +58,11 @@ class _Variables:
     def expanded(self, found: re.Match[str], depth: int = 0) -> str:
         if found[0] == "$$":
             return "$"
+        called = _CALL.fullmatch(found[0])
+        if called is not None and called[1] in self.values and depth <= 4:
+            words = [each.strip() for each in called[2].split(",")]
+            own = _Variables({**self.values, **{str(number): each for number, each in enumerate(words, start=1)}})
+            return _EXPANSION.sub(lambda inner: own.expanded(inner, depth + 1), self.values[called[1]])
         name = found[1] or found[2] or ""
         value = self.values.get(name)
         # For the shell it is a variable from outside.
@@ -82,8 +89,17 @@ def read_makefile(shown: str, text: str, others: Scripts | None = None) -> Recip
     of_targets: dict[str, _Variables] = {}
     targets: tuple[str, ...] = ()
     found = Recipes()
+    defined, body_of = "", list[str]()
     for first, lines in _logical(text):
         line = lines[0]
+        if defined or _DEFINE.match(line):
+            if line.strip() == "endef":
+                everywhere.values[defined], defined, body_of = "\n".join(body_of), "", []
+            elif defined:
+                body_of.append("\n".join(lines).strip("\t"))
+            else:
+                defined = line.split()[1]
+            continue
         head = _TARGETS.match(line) if not line.startswith("\t") else None
         targets = tuple(head[1].split()) if head is not None else targets
         behind = line.find(";", head.end()) + 1 if head is not None else 0
@@ -91,7 +107,7 @@ def read_makefile(shown: str, text: str, others: Scripts | None = None) -> Recip
             known = everywhere
             for target in targets:
                 known = of_targets[target].inside(known) if target in of_targets else known
-            found.read(PlacedText(shown, _recipe(first, lines, known, behind)), known.environment)
+            found.read(PlacedText(shown, _recipe(first, lines, known, behind)), "", known.environment)
             continue
         body = " ".join(each.rstrip("\\").strip() for each in lines)
         at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))

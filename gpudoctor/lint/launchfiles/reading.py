@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.documents import Document, documents, yaml_comments
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile, WrittenSetting
 from gpudoctor.lint.launchfiles.start import StartedBy
+from gpudoctor.lint.launchfiles.variable_files import text_named, variables_of
 from gpudoctor.lint.source.launch_names import (
     DOCKERFILE,
     EDITOR,
+    INI,
     JSON,
     JUSTFILE,
     MAKEFILE,
     TASKS,
-    TOX,
     YAML,
     launch_kind,
 )
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpudoctor.lint.launchfiles.launchers import Recipes
-    from gpudoctor.lint.launchfiles.shell import Scripts
+    from gpudoctor.lint.launchfiles.shell import Script, Scripts
     from gpudoctor.lint.launchfiles.shell_words import ShellCommand
     from gpudoctor.lint.launchfiles.start import ProgramStart
 
@@ -79,10 +82,11 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
         from gpudoctor.lint.launchfiles.justfile import read_justfile
 
         return _of_recipes(file, read_justfile(shown, text, scripts))
-    if kind in (TASKS, TOX):
-        from gpudoctor.lint.launchfiles.task_tables import read_tasks, read_tox
+    if kind in (TASKS, INI):
+        from gpudoctor.lint.launchfiles.ini_commands import read_ini
+        from gpudoctor.lint.launchfiles.task_tables import read_tasks
 
-        told = read_tasks(shown, text) if kind == TASKS else read_tox(shown, text)
+        told = read_tasks(shown, text) if kind == TASKS else read_ini(shown, text)
         return replace(file, launches=tuple(told), comments=tuple(yaml_comments(shown, text)))
     return _of_shell(file, scripts)
 
@@ -93,19 +97,40 @@ def _of_recipes(file: LaunchFile, read: Recipes) -> LaunchFile:
 
 
 def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:
-    from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, told_by_pbs, told_by_slurm
+    from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, told_by_comments, told_by_slurm
     from gpudoctor.lint.launchfiles.placed_text import PlacedText
     from gpudoctor.lint.launchfiles.shell import read_script
 
     text = PlacedText.whole(file.shown, file.text)
     script = read_script(text, scripts=scripts)
     directives = directives_of(script, text)
-    told = {**told_by_pbs(script), **told_by_slurm(directives)}
-    if told:
-        script = read_script(text, told, scripts=scripts)
-    launches = tuple(launches_in(script, text, directives))
+    shown, others = told_by_comments(script)
+    told = {**shown, **told_by_slurm(directives)}
+    directives |= others
+    moved = directives.get("chdir")
+    if told or moved is not None:
+        script = read_script(text, told, folder=moved.text if moved is not None else "", scripts=scripts)
+    launches = (*launches_in(script, text, directives), *_of_heredocs(file, script))
     file = replace(file, launches=launches, comments=script.comments, is_batch=bool(directives))
     return _with_commands(file, script.commands)
+
+
+_APPLY = frozenset({"kubectl", "oc", "cat", "tee"})
+
+
+def _of_heredocs(file: LaunchFile, script: Script) -> Iterator[ProgramStart]:
+    """What the manifests start that a script writes, or hands to Kubernetes."""
+    for command in script.commands:
+        here = command.heredoc
+        if here is None or (command.words[0].text or "").rpartition("/")[2] not in _APPLY:
+            continue
+        told = here.usual or here.shown
+        if "apiVersion:" in told:
+            from gpudoctor.lint.launchfiles.services import of_kubernetes
+
+            # Each line keeps its number.
+            for root in documents("\n" * (here.at.line - 1) + told, file.shown):
+                yield from of_kubernetes(root)
 
 
 def _with_commands(file: LaunchFile, commands: Sequence[ShellCommand]) -> LaunchFile:
@@ -123,7 +148,7 @@ def _of_documents(file: LaunchFile, kind: str, scripts: Scripts | None) -> Launc
     from gpudoctor.lint.launchfiles.services import of_editor, of_kubernetes
     from gpudoctor.lint.launchfiles.task_documents import of_runner
 
-    found = documents(file.text, file.shown, is_json=kind != YAML)
+    found = documents(_filled_in(file, scripts), file.shown, is_json=kind != YAML)
     comments = tuple(yaml_comments(file.shown, file.text)) if kind == YAML else ()
     file = replace(file, comments=comments)
     for root in found:
@@ -133,7 +158,7 @@ def _of_documents(file: LaunchFile, kind: str, scripts: Scripts | None) -> Launc
         elif "services" in keys or "include" in keys:
             file = replace(with_services(file, root, scripts), services=root)
         elif {"apiVersion", "kind"} <= keys:
-            file = replace(file, launches=(*file.launches, *of_kubernetes(root)))
+            file = replace(file, launches=(*file.launches, *of_kubernetes(root, found)))
         elif len(_ACCELERATE & keys) >= 2 and "distributed_type" in keys:
             file = replace(file, settings=(*file.settings, _settings("accelerate", root)))
         elif len(_DEEPSPEED & keys) >= 2 or "zero_optimization" in keys:
@@ -141,6 +166,25 @@ def _of_documents(file: LaunchFile, kind: str, scripts: Scripts | None) -> Launc
         elif kind == YAML:
             file = replace(file, launches=(*file.launches, *of_runner(root, scripts)))
     return file
+
+
+def _filled_in(file: LaunchFile, scripts: Scripts | None) -> str:
+    """The text, with what Helm and Docker Compose fill in before anybody reads it; each line keeps its number."""
+    at = Location(file.shown, 1, 1)
+    if scripts is None:
+        return file.text
+    if os.path.basename(os.path.dirname(file.path)) == "templates" and "{{" in file.text:
+        from gpudoctor.lint.launchfiles.charts import rendered
+
+        return rendered(file.text, text_named("../values.yaml", scripts, at))
+    beside = text_named(".env", scripts, at) if "services:" in file.text and "${" in file.text else None
+    if beside is None:
+        return file.text
+    known = {name: bound.word.text for name, bound in variables_of(beside)}
+    return _INTERPOLATION.sub(lambda found: known.get(found[1]) or found[0], file.text)
+
+
+_INTERPOLATION = re.compile(r"(?<!\$)\$\{(\w+)(?::?-[^}]*)?\}")
 
 
 def _settings(of: str, root: Document) -> SettingsFile:
@@ -164,6 +208,11 @@ def found_from(file: LaunchFile, name: str, folder: str | None = "") -> str | No
     """The path that a file names, seen from where it starts something: its own folder, or one above it."""
     if os.path.isabs(name) or "$" in name:
         return None
+    if folder and os.path.isabs(folder):
+        # On another machine, or in a container, the project has another place.
+        below = folder.strip("/").split("/")
+        ways = (found_from(file, name, "/".join(below[count:])) for count in range(len(below) + 1))
+        return next((path for path in ways if path is not None), None)
     here = os.path.dirname(file.path)
     for _ in range(_MOST_FOLDERS):
         path = os.path.normpath(os.path.join(here, folder or "", name))

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import command_of, followed_by
+from gpudoctor.lint.launchfiles.documents import documents
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import Script, read_script
@@ -25,15 +26,20 @@ _OPERATED = ("PyTorchJob", "TrainJob", "RayJob")
 _TOLD = ("PET_NPROC_PER_NODE", "PET_NNODES", "PET_NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 
 
-def _number(value: Document | None) -> int | None:
+def number_of(value: Document | None) -> int | None:
     """The number that a scalar says."""
     text = value.text if value is not None else None
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def of_kubernetes(root: Document) -> Iterator[ProgramStart]:
-    """What the containers of a manifest start."""
+def of_kubernetes(root: Document, beside: Sequence[Document] = ()) -> Iterator[ProgramStart]:
+    """What the containers of a manifest start, and scripts that it holds. `beside` are the others of its file."""
     kind = (root["kind"].text or "") if root["kind"] is not None else ""
+    held = root["data"] if kind == "ConfigMap" else None
+    for name, script in held.items() if held is not None else ():
+        if name.endswith(".sh") or (script.text or "").startswith("#!"):
+            placed = PlacedText(script.shown, script.pieces)
+            yield from launches_in(read_script(placed), placed, {})
     trainer = root.at_path("spec", "trainer") if kind == "TrainJob" else None
     if trainer is not None:
         yield from _of_trainer(trainer)
@@ -42,14 +48,14 @@ def of_kubernetes(root: Document) -> Iterator[ProgramStart]:
         return
     job = root.at_path("spec", "entrypoint") if kind == "RayJob" else None
     if job is not None:
-        yield from started_in(None, job, {}, Container("the job", job.at, None))
+        yield from started_in(None, job, _of_ray(root), Container("the job", job.at, None))
     copies, copies_at = _copies(root, kind) or (None, None)
     pods = list(_containers(root))
     for pod, each in pods:
-        variables = environment_of(each["env"])
+        variables = {**_from_maps(each["envFrom"], beside), **environment_of(each["env"])}
         if kind in _OPERATED:
             each_node = root.at_path("spec", "nprocPerNode")
-            if each_node is not None and _number(each_node):
+            if each_node is not None and number_of(each_node):
                 variables.setdefault("PET_NPROC_PER_NODE", bound_to(each_node.text, each_node.at))
             if copies is not None and copies_at is not None:
                 variables.setdefault("PET_NNODES", bound_to(str(copies), copies_at))
@@ -57,23 +63,42 @@ def of_kubernetes(root: Document) -> Iterator[ProgramStart]:
                 variables.setdefault(name, bound_to(None, each.at, name))
         _show_limit(variables, each)
         container = replace(_container(pod, each), copies=copies, copies_at=copies_at, alike=len(pods) == 1)
-        yield from started_in(each["command"], each["args"], variables, container)
+        source = each["source"]
+        entry, given = (each["command"], each["args"]) if source is None else (None, source)
+        yield from started_in(entry, given, variables, container, each["workingDir"])
 
 
 def _containers(root: Document) -> Iterator[tuple[Document, Document]]:
-    """The containers below, each with its pod."""
+    """The containers below, each with its pod. A step of Argo has one, or a script in one."""
     for pod in root.walk():
-        containers, alone = pod["containers"], pod["container"]
-        for each in (
-            *(containers.members() if containers is not None else ()),
-            *([alone] if alone is not None else ()),
-        ):
-            yield pod, each
+        containers, alone, script = pod["containers"], pod["container"], pod["script"]
+        yield from ((pod, each) for each in (containers.members() if containers is not None else ()))
+        yield from ((pod, each) for each in (alone, script) if each is not None and each.text is None)
+
+
+def _from_maps(sources: Document | None, beside: Sequence[Document]) -> dict[str, ShellVariable]:
+    """The variables that a container takes from maps of the same file."""
+    maps = {name.text: each["data"] for each in beside if (name := each.at_path("metadata", "name")) is not None}
+    named = [each.at_path("configMapRef", "name") for each in (sources.members() if sources is not None else ())]
+    found: dict[str, ShellVariable] = {}
+    for each in named:
+        found |= environment_of(maps.get(each.text)) if each is not None else {}
+    return found
+
+
+def _of_ray(root: Document) -> dict[str, ShellVariable]:
+    """The variables of a job of Ray, which stand in a document of their own."""
+    held = root.at_path("spec", "runtimeEnvYAML")
+    told = documents(held.text or "", held.shown) if held is not None else []
+    variables = told[0]["env_vars"] if told else None
+    if held is None or variables is None:
+        return {}
+    return {name: bound_to(each.text, held.at) for name, each in variables.items()}
 
 
 def _show_limit(variables: dict[str, ShellVariable], container: Document) -> None:
     limit = container.at_path("resources", "limits", "nvidia.com/gpu")
-    count = _number(limit)
+    count = number_of(limit)
     if limit is not None and count is not None:
         show_gpus(variables, count, limit.at)
 
@@ -90,12 +115,12 @@ def _of_mpi(root: Document) -> Iterator[ProgramStart]:
     pods = [root.at_path("spec", "mpiReplicaSpecs", name) for name in ("Launcher", "Worker")]
     launching, working = (list(_containers(each)) if each is not None else [] for each in pods)
     slots = root.at_path("spec", "slotsPerWorker")
-    count = _number(slots)
+    count = number_of(slots)
     for _, each in launching if len(working) == 1 else ():
         variables = environment_of(each["env"])
         _show_limit(variables, working[0][1])
         container = replace(_container(*working[0]), slots=count, slots_at=slots.at if slots is not None else None)
-        yield from started_in(each["command"], each["args"], variables, container)
+        yield from started_in(each["command"], each["args"], variables, container, each["workingDir"])
 
 
 def _of_trainer(trainer: Document) -> Iterator[ProgramStart]:
@@ -103,17 +128,17 @@ def _of_trainer(trainer: Document) -> Iterator[ProgramStart]:
     variables = environment_of(trainer["env"])
     nodes, each_node = trainer["numNodes"], trainer["numProcPerNode"]
     for name, said in (("PET_NNODES", nodes), ("PET_NPROC_PER_NODE", each_node)):
-        if said is not None and _number(said) is not None:
+        if said is not None and number_of(said) is not None:
             variables[name] = bound_to(said.text, said.at)
     for name in _TOLD:
         variables.setdefault(name, bound_to(None, trainer.at, name))
     for kind in ("limits", "requests"):
         given = trainer.at_path("resourcesPerNode", kind, "nvidia.com/gpu")
-        gpus = _number(given)
+        gpus = number_of(given)
         if given is not None and gpus is not None:
             show_gpus(variables, gpus, given.at)
     at = nodes.at if nodes is not None else trainer.at
-    container = Container("the trainer", trainer.at, None, copies=_number(nodes), copies_at=at)
+    container = Container("the trainer", trainer.at, None, copies=number_of(nodes), copies_at=at)
     yield from started_in(trainer["command"], trainer["args"], variables, container)
 
 
@@ -121,7 +146,10 @@ def _copies(root: Document, kind: str) -> tuple[int, Location] | None:
     """In how many pods the job runs at once, and where that is said."""
     times = 1
     if kind == "Job":
-        counts = [root.at_path("spec", "parallelism")]
+        # Those of Volcano have several kinds of tasks.
+        tasks = root.at_path("spec", "tasks")
+        counts = [each["replicas"] for each in tasks.members()] if tasks is not None else []
+        counts = counts or [root.at_path("spec", "parallelism")]
     elif kind == "JobSet":
         jobs = root.at_path("spec", "replicatedJobs")
         listed = jobs.members() if jobs is not None else []
@@ -129,7 +157,11 @@ def _copies(root: Document, kind: str) -> tuple[int, Location] | None:
         if len(listed) != 1:
             return None
         counts = [listed[0].at_path("template", "spec", "parallelism")]
-        times = _number(listed[0]["replicas"]) or 1
+        times = number_of(listed[0]["replicas"]) or 1
+    elif kind == "StatefulSet":
+        counts = [root.at_path("spec", "replicas")]
+    elif kind == "LeaderWorkerSet":
+        counts = [root.at_path("spec", "leaderWorkerTemplate", "size")]
     elif kind == "PyTorchJob":
         specs = root.at_path("spec", "pytorchReplicaSpecs")
         counts = [each["replicas"] for _, each in specs.items()] if specs is not None else []
@@ -137,7 +169,7 @@ def _copies(root: Document, kind: str) -> tuple[int, Location] | None:
             return None
     else:
         return None
-    known = [(count, each.at) for each in counts if each is not None and (count := _number(each)) is not None]
+    known = [(count, each.at) for each in counts if each is not None and (count := number_of(each)) is not None]
     if not known or len(known) < len(counts):
         return None
     return times * sum(count for count, _ in known), known[-1][1]
@@ -157,7 +189,15 @@ def _pod_memory(pod: Document, container: Document) -> str | None:
 
 
 def of_editor(shown: str, root: Document) -> Iterator[ProgramStart]:
-    """What the configurations of a `launch.json` start."""
+    """What the configurations of a `launch.json` start, and the tasks of a `tasks.json`."""
+    tasks = root["tasks"]
+    for each in tasks.members() if tasks is not None else ():
+        options = each["options"]
+        variables = environment_of(options["env"] if options is not None else None)
+        said, given = each["command"], each["args"]
+        alone = given is None or not given.members()
+        for start in started_in(None if alone else said, said if alone else given, variables, None):
+            yield replace(start, folder=in_workspace(options["cwd"] if options is not None else None))
     listed, compounds = root["configurations"], root["compounds"]
     groups = [texts_in(each["configurations"]) for each in (compounds.members() if compounds is not None else [])]
     for each in listed.members() if listed is not None else ():
@@ -178,24 +218,35 @@ def of_editor(shown: str, root: Document) -> Iterator[ProgramStart]:
         words += words_in(each["args"])
         words = [(text.removeprefix("${workspaceFolder}/"), pieces) for text, pieces in words]
         if len(words) > 1:
-            # An editor's file lies in a folder of its own.
-            text, command = command_of(shown, words, variables, "..")
+            text, command = command_of(shown, words, variables, in_workspace(each["cwd"]))
             command = replace(command, background=group is not None, waits=-1 if group is None else group)
             yield from launches_in(Script((command,), (), ()), text, {})
 
 
+def in_workspace(folder: Document | None) -> str:
+    """A folder as an editor names it, seen from its own file, which lies in a folder for itself."""
+    text = (folder.text or "") if folder is not None else ""
+    below = text.removeprefix("${workspaceFolder}").removeprefix("${workspaceRoot}").lstrip("/")
+    return f"../{below}" if below and "$" not in below else ".."
+
+
 def started_in(
-    entry: Document | None, given: Document | None, variables: dict[str, ShellVariable], container: Container
+    entry: Document | None,
+    given: Document | None,
+    variables: dict[str, ShellVariable],
+    container: Container | None,
+    inside: Document | None = None,
 ) -> Iterator[ProgramStart]:
-    """What a container starts, by what stands in the place of its image's words."""
+    """What a container starts, by what stands in the place of its image's words, and the folder `inside` of it."""
+    folder = (inside.text or "") if inside is not None else ""
     if entry is None and given is not None and given.text is not None:
         text = PlacedText(given.shown, _pieces(given))
-        yield from launches_in(read_script(text, dict(variables)), text, {}, container)
+        yield from launches_in(read_script(text, dict(variables), folder=folder), text, {}, container)
         return
     made = command_in((entry, given), variables)
     if made is not None:
         text, command = made
-        yield from launches_in(Script((command,), (), ()), text, {}, container)
+        yield from launches_in(Script((replace(command, folder=folder),), (), ()), text, {}, container)
 
 
 def command_in(

@@ -8,6 +8,7 @@ with what it assigns not known.
 from __future__ import annotations
 
 import itertools
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -451,8 +452,10 @@ class _ScriptRun:
         if name == "cd":
             goal = words[1].text if len(words) == 2 else None
             beside = words[1].beside if len(words) == 2 else None
-            known = goal is not None and state.folder is not None and not goal.startswith(("/", "~", "-"))
-            state.folder = f"{state.folder}/{goal}".lstrip("/") if known else beside
+            if goal is not None and state.folder is not None and not goal.startswith(("~", "-")):
+                state.folder = posixpath.join(state.folder, goal)
+            else:
+                state.folder = beside
         elif name == "set" and len(words) > 1:
             if words[1].text == "-a" or (len(words) > 2 and words[2].text == "allexport"):
                 state.all_exported = True
@@ -542,8 +545,9 @@ class _ScriptRun:
             first, *others = re.split(r"\s+", part)
             found[-1] += [first] if first else []
             found += [[text] if text else [] for text in others]
+        span = self._offset(node.start_byte), self._offset(node.end_byte)
         return [
-            Word(tuple(each), at, open=all(isinstance(part, Hole) for part in each), set_at=set_at)
+            Word(tuple(each), at, all(isinstance(part, Hole) for part in each), (span,) * len(each), set_at)
             for each in found
             if each
         ]

@@ -287,7 +287,9 @@ class ProgramStart:
             return max(1, count // machines) if count is not None and machines else None
         if not srun.closed:
             return None
-        return 1 if self.directives or "nodes" in srun.options else None
+        # Who asks for machines of a kind gets one that nobody has yet, and one task.
+        asks = {"nodes", "partition", "gres", "gpus", "account"} & srun.options.keys()
+        return 1 if self.directives or asks else None
 
     def _of_mpi(self, mpi: Starter) -> int | None:
         """How many processes `mpirun` places on each machine: each host takes as many as it has slots."""

@@ -1,4 +1,4 @@
-"""Commands that runners of tasks get as text: tables of `pyproject.toml` and `pixi.toml`, and `tox.ini`."""
+"""Commands that runners of tasks get as text: tables of `pyproject.toml`, `pixi.toml` and `mise.toml`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.launchers import launches_in
-from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.source.setting_files import document_in
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _TABLES = ("tasks", "scripts")
-_HOLDS = ("cmd", "shell", "sequence", "chain", "composite")
+_HOLDS = ("cmd", "shell", "run", "sequence", "chain", "composite")
+_FOLDER = ("cwd", "dir", "working_dir")
 _MOST = 500
 """Tasks of one file."""
 
@@ -26,16 +27,19 @@ def read_tasks(shown: str, text: str) -> Iterator[ProgramStart]:
     """The programs that the tasks of a TOML file start."""
     places = _TextPlaces(shown, text)
     found = list(_tasks(_root(text)))
-    for key, value in found[:_MOST]:
-        environment = value.get("env") if isinstance(value, dict) else None
-        variables = places.variables(environment) if isinstance(environment, dict) else {}
+    for key, value, around in found[:_MOST]:
+        task = value if isinstance(value, dict) else {}
+        folder = next((said for name in _FOLDER if isinstance(said := task.get(name), str)), "")
+        variables: dict[str, ShellVariable] = {}
+        for environment in (around, task.get("env")):
+            variables |= places.variables(environment) if isinstance(environment, dict) else {}
         for command in _commands(value):
             if isinstance(command, str):
                 placed = PlacedText(shown, places.pieces(key, command))
-                yield from launches_in(read_script(placed, dict(variables)), placed, {})
+                yield from launches_in(read_script(placed, dict(variables), folder=folder), placed, {})
             else:
                 words = [(each, places.pieces(key, each)) for each in command]
-                placed, made = command_of(shown, words, variables)
+                placed, made = command_of(shown, words, variables, folder)
                 yield from launches_in(Script((made,), (), ()), placed, {})
 
 
@@ -59,17 +63,20 @@ def _root(text: str) -> Mapping[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _tasks(root: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Each task, with its name. What `project` and Poetry call scripts are functions."""
+def _tasks(root: Mapping[str, object]) -> Iterator[tuple[str, object, object]]:
+    """Each task, with its name and the variables around it. What `project` and Poetry call scripts are functions."""
     tool = root.get("tool")
     pending = [tool, *(root.get(key) for key in ("feature", "target"))]
     if isinstance(tasks := root.get("tasks"), dict):
-        yield from tasks.items()
+        yield from ((name, task, root.get("env")) for name, task in tasks.items())
     while pending:
         table = pending.pop()
         for key, value in table.items() if isinstance(table, dict) else ():
             if key in _TABLES and isinstance(value, dict):
-                yield from value.items()
+                shared = value.get("_")
+                around = shared.get("env") if isinstance(shared, dict) else None
+                around = around or (table.get("env-vars") if isinstance(table, dict) else None)
+                yield from ((name, task, around) for name, task in value.items() if name != "_")
             elif key != "poetry":
                 pending.append(value)
 
@@ -122,27 +129,3 @@ class _TextPlaces:
                 at = placed.location(0, len(placed.text))
                 found[name] = ShellVariable((Word((value,), at),), at, True)
         return found
-
-
-_SUBSTITUTION = re.compile(r"\{(\w+)[^{}]*\}")
-_SETTING = re.compile(r"^(commands\w*)\s*=\s*(.*)$")
-
-
-def read_tox(shown: str, text: str) -> Iterator[ProgramStart]:
-    """The programs that the commands of a `tox.ini` start."""
-    inside = False
-    together: list[Piece] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        found = _SETTING.match(line)
-        inside = found is not None or (inside and line[:1] in (" ", "\t"))
-        if not inside:
-            continue
-        start = found.start(2) if found is not None else len(line) - len(line.lstrip())
-        start += len(line[start:]) - len(line[start:].lstrip("- "))
-        piece = Piece(f"{line[start:]}\n", number, start + 1)
-        together += filled_in(piece, _SUBSTITUTION, lambda found: f"${{{found[1]}}}")
-        if line.endswith("\\"):
-            continue
-        placed = PlacedText(shown, together)
-        yield from launches_in(read_script(placed), placed, {})
-        together = []

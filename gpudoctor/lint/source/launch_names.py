@@ -5,19 +5,35 @@ from __future__ import annotations
 import os
 
 SHELL, DOCKERFILE, MAKEFILE, YAML, JSON, EDITOR = "shell", "dockerfile", "makefile", "yaml", "json", "editor"
-JUSTFILE, TASKS, TOX = "justfile", "tasks", "tox"
-_SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".slm", ".job", ".pbs")
+JUSTFILE, TASKS, INI = "justfile", "tasks", "ini"
+_SHELL_ENDINGS = (
+    *(".sh", ".bash", ".zsh", ".ksh", ".sbatch", ".slurm", ".slm", ".job", ".pbs"),
+    *(".lsf", ".bsub", ".sge", ".qsub"),
+)
 _MAKEFILES = frozenset({"makefile", "gnumakefile"})
 _JUSTFILES = frozenset({"justfile", ".justfile"})
-_NAMED = {"pyproject.toml": TASKS, "pixi.toml": TASKS, "tox.ini": TOX}
+_NAMED = {"pyproject.toml": TASKS, "pixi.toml": TASKS, "mise.toml": TASKS, "tox.toml": TASKS, "mlproject": YAML} | {
+    **dict.fromkeys(("tox.ini", "supervisord.conf", "crontab", "procfile"), INI),
+}
+_OF_INI = (".service", ".supervisor.conf", ".supervisord.conf", ".cron", ".crontab", ".sub", ".submit")
 _WORDS = (
     *(b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"python", b"srun", b"mpirun", b"horovodrun"),
     *(b"composer", b"fabric run", b"docker run"),
 )
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
 _OF_SERVICES = (b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm")
-_DESCRIBING = (b"services:", b"containers:", b"container:", b"TrainJob", b"RayJob")
-_RUNNING = (b"tasks:", b"cmd:", b"run:", b"script:")
+_DESCRIBING = (b"services:", b"containers:", b"container:", b"TrainJob", b"RayJob", b"ConfigMap", b"source:")
+_RUNNING = (
+    b"tasks:",
+    b"cmd:",
+    b"run:",
+    b"script:",
+    b"command:",
+    b"commands:",
+    b"entrypoint:",
+    b"containerSpec:",
+    b"program:",
+)
 _PROGRAMS = (b".py", b" -m ", b".sh", b"torchrun", b"accelerate launch", b"deepspeed")
 """What a runner's file names: not the `setup-python` that every workflow has."""
 _OF_TASKS = (b"tasks]", b"tasks.", b"scripts]", b"scripts.")
@@ -39,10 +55,12 @@ def launch_kind(path: str, head: bytes = b"") -> str:
         return JUSTFILE
     if low in _NAMED:
         return _NAMED[low]
+    if low.endswith(_OF_INI):
+        return INI
     if low.endswith((".yaml", ".yml")):
         return YAML
     if low.endswith((".json", ".jsonc")):
-        return EDITOR if low == "launch.json" and os.path.basename(folder) == ".vscode" else JSON
+        return EDITOR if low in _OF_EDITOR and os.path.basename(folder) == ".vscode" else JSON
     first = head.partition(b"\n")[0]
     if (
         "." not in name
@@ -72,12 +90,12 @@ def may_start_training(kind: str, data: bytes) -> bool:
     # A script may call another one, and so may an image. What an editor starts is Python.
     if (kind in (SHELL, MAKEFILE, DOCKERFILE) and b".sh" in data) or (kind == JUSTFILE and b"import" in data):
         return True
-    return any(word in data for word in _WORDS) or (kind == EDITOR and b"debugpy" in data)
+    return any(word in data for word in _WORDS) or (kind == EDITOR and b"debugpy" in data) or kind == INI
 
 
 def is_of_editor(path: str) -> bool:
     """VS Code starts it, for debugging."""
-    return launch_kind(path) == EDITOR
+    return launch_kind(path) == EDITOR and os.path.basename(path) == "launch.json"
 
 
 _NAMED_SO = ("deepspeed", "ds_", "ds-", "zero", "accelerate")
@@ -90,12 +108,17 @@ def found_by_name(name: str) -> bool:
 
 
 def in_hidden_folder(folder: str) -> list[str]:
-    """What VS Code starts, in a folder of its settings, and the workflows of GitHub; none in other folders."""
+    """What VS Code starts, in a folder of its settings, and the workflows of services; none in other folders."""
     name = os.path.basename(folder)
     if name == ".vscode":
-        listed = [os.path.join(folder, "launch.json")]
-    elif name == ".github" and os.path.isdir(workflows := os.path.join(folder, "workflows")):
-        listed = [os.path.join(workflows, each) for each in sorted(os.listdir(workflows)) if launch_kind(each) == YAML]
+        listed = [os.path.join(folder, each) for each in _OF_EDITOR]
+    elif name in _OF_SERVICE and os.path.isdir(inside := os.path.join(folder, _OF_SERVICE[name])):
+        listed = [os.path.join(inside, each) for each in sorted(os.listdir(inside)) if launch_kind(each) == YAML]
     else:
         listed = []
     return [path for path in listed if os.path.isfile(path)]
+
+
+_OF_EDITOR = ("launch.json", "tasks.json")
+_OF_SERVICE = {".github": "workflows", ".circleci": "", ".buildkite": ""}
+"""Hidden folders, and where in them the workflows lie."""

@@ -38,6 +38,33 @@ def test_what_a_caller_adds_comes_together(capsys: pytest.CaptureFixture[str]) -
     assert codes(capsys, "--select=GPU425,GPU426", ".") == ["train.sh:2 GPU425", "train.sh:2 GPU426"]
 
 
+@pytest.mark.parametrize("options", ["-N 2", "-N 2 --export=ALL,N=4", "--nodes=2 --gres=gpu:4"])
+def test_a_batch_file_is_told_more_by_who_submits_it(capsys: pytest.CaptureFixture[str], options: str) -> None:
+    job = "#!/bin/bash\n#SBATCH --nodes=1\nsrun torchrun --nnodes=3 --nproc-per-node=$N $ROOT/train.py $1\n"
+    lay(train__py=PROGRAM, job__sh=job, submit__sh=f"for lr in 1 2; do sbatch {options} job.sh $lr; done\n")
+    assert "job.sh:3 GPU427" in codes(capsys, "--select=GPU427", ".")
+
+
+CHART = """apiVersion: batch/v1
+kind: Job
+metadata:
+  {{- include "labels" . | nindent 2 }}
+spec:
+  containers:
+  - command: [torchrun, --nproc-per-node=4, train.py]
+    resources:
+      {{- toYaml .Values.resources | nindent 6 }}
+"""
+
+
+def test_a_chart_is_filled_in_with_its_values(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("chart/templates").mkdir(parents=True)
+    Path("chart/values.yaml").write_text("resources: {limits: {nvidia.com/gpu: 2}}\n")
+    Path("chart/templates/job.yaml").write_text(CHART)
+    lay(train__py=PROGRAM)
+    assert codes(capsys, "--select=GPU423", ".") == ["chart/templates/job.yaml:7 GPU423"]
+
+
 def test_a_sourced_script_sets_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
     Path("lib").mkdir()
     Path("lib/common.sh").write_text(
