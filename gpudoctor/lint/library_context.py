@@ -88,6 +88,9 @@ class Launch(Protocol):
     def launched_by(self) -> str:
         """Who starts the processes."""
 
+    leaves_out_the_rest: bool
+    """Options that what starts the program does not give it keep their numbers."""
+
     @property
     def counts_ranks(self) -> bool:
         """The loop around this place is known to start processes: what it counts is their rank."""

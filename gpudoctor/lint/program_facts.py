@@ -89,6 +89,10 @@ class AsStarted:
     given: Mapping[str, str | bool] = field(default_factory=dict)
     configured: Mapping[str, str] = field(default_factory=dict)
     """What the settings files of the launcher say, by their keys, with `engine.` before those of DeepSpeed."""
+    complete: bool = False
+    """All options that they give it are known."""
+    left_out: bool = False
+    """Options that they do not give it are what the program makes of them then, where these are numbers."""
     surely: bool = False
     """Each is known to make more than one process, and not only left to say how many."""
     processes: int | None = None

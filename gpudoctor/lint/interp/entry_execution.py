@@ -72,6 +72,7 @@ def execute(
     for _ in range(attempts):
         m = Interpreter(project, world, known)
         m.budget, m.given, m.or_spawn = budget, start.started.given, or_spawn
+        m.leaves_out_the_rest = start.started.left_out
         m.configured, m.tasks_of = start.started.configured, start.started.tasks_of
         m.sizes = _sizes_of(start.started) if world is LaunchWorld.TORCHRUN else {}
         m.without_group, m.at_defaults = assumed.without_group, assumed.at_defaults

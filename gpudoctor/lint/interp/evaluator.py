@@ -71,6 +71,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "fatal": "The functions of which a call has ended in an error on all its paths, and which.",
         "frame_star_libraries": "The libraries of which a scope has imported all names.",
         "given": "Options that the program is known to get: what starts it says so.",
+        "leaves_out_the_rest": "Options that it does not say they get keep their numbers.",
         "handed_over": "Functions that code which was not read has been given, and may call.",
         "imported": "What lazy imports have come to.",
         "imported_statements": "Counted against the budget of imports.",
@@ -110,6 +111,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.beside: set[str] = set()
         self.handed_over: dict[Value, None] = {}
         self.given: Mapping[str, str | bool] = {}
+        self.leaves_out_the_rest = False
         self.configured: Mapping[str, str] = {}
         self.sizes: Sizes = {}
         self.decorated: dict[ast.AST, Registrar] = {}

@@ -28,6 +28,9 @@ COMPOSER = Syntax(
     {"n": "nproc-per-node", "nproc": "nproc-per-node", "m": "module-mode", "c": "command-mode"},
 )
 FABRIC = Syntax(words_of("help"), {"devices": "nproc-per-node", "num-nodes": "nnodes"})
+COLOSSALAI = Syntax(words_of("help"), {"H": "hosts", "host": "hosts", "m": "module"})
+TORCHX = Syntax(words_of("dryrun wait log tee_logs"), {"scheduler": "s", "scheduler-args": "cfg"})
+OF_COMPONENT = Syntax(words_of("debug"), {"m": "module"})
 PYTHON = Syntax(
     words_of("u B s S E I v b d i O OO P q x module help version"),
     {"m": "module", "c": "command", "W": "w-value", "X": "x-value"},

@@ -5,17 +5,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, ScriptComment, read_script
 from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word
+from gpudoctor.lint.launchfiles.start import ProgramStart
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 
 @dataclass(frozen=True)
@@ -30,8 +27,19 @@ class Instruction:
         return "".join(piece.text for piece in self.pieces)
 
 
-def read_dockerfile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment], ShellCommand | None]:
-    """The programs that a container of it starts, its comments, and the command to which a service adds words."""
+@dataclass(frozen=True)
+class Image:
+    """What a container starts, with the comments of the file; the command to which a service adds words; and what runs
+    where it adds none, unless a shell reads that."""
+
+    starts: tuple[ProgramStart, ...]
+    comments: tuple[ScriptComment, ...]
+    entry: ShellCommand | None
+    whole: ShellCommand | None
+
+
+def read_dockerfile(shown: str, text: str) -> Image:
+    """What a container of it starts."""
     variables: dict[str, ShellVariable] = {}
     arguments: dict[str, ShellVariable] = {}
     entry: Instruction | None = None
@@ -53,7 +61,12 @@ def read_dockerfile(shown: str, text: str) -> tuple[list[ProgramStart], list[Scr
             command = each
     listed = _exec_form(entry) if entry is not None else None
     adding = command_of(shown, listed, variables, folder)[1] if listed else None
-    return list(_started(shown, entry, command, variables, folder)), list(_comments(shown, text)), adding
+    given = _exec_form(command) if command is not None else []
+    # What a shell reads is no list of words.
+    words = [*(listed or []), *given] if given is not None and (entry is None or listed) else []
+    whole = command_of(shown, words, variables, folder)[1] if words else None
+    starts = tuple(_started(shown, entry, command, variables, folder))
+    return Image(starts, tuple(_comments(shown, text)), adding, whole)
 
 
 def instructions(text: str) -> Iterator[Instruction]:

@@ -108,6 +108,8 @@ class Document:
         line = self._lines[start.line] if start.line < len(self._lines) else ""
         if start.line == end.line and line[column : column + len(node.value)] == node.value:
             return [Piece(node.value, start.line + 1, column + 1)]
+        if node.style != "'" and start.line < end.line:
+            return list(self._folded(start.line, end.line + 1, node.value))
         return [Piece(each, start.line + 1, start.column + 1) for each in node.value.splitlines(keepends=True)]
 
     def _block(self, first: int, value: str) -> Iterator[Piece]:
@@ -116,6 +118,21 @@ class Document:
             bare = text.rstrip("\n")
             indent = line.rfind(bare) if bare else 0
             yield Piece(text, number + 1, max(indent, 0) + 1)
+
+    def _folded(self, first: int, last: int, value: str) -> Iterator[Piece]:
+        """A text of several lines, with blanks for most of the breaks between them."""
+        at = 0
+        for number, line in enumerate(self._lines[first:last], start=first):
+            bare = line.partition(": ")[2].strip() if number == first else line.strip()
+            bare = bare.strip('"').removesuffix("\\")
+            found = value.find(bare, at) if bare else -1
+            if found >= 0:
+                if found > at:
+                    yield Piece(value[at:found], number, 1)
+                yield Piece(bare, number + 1, line.find(bare) + 1)
+                at = found + len(bare)
+        if at < len(value):
+            yield Piece(value[at:], last, 1)
 
     def walk(self) -> Iterator[Document]:
         """It and all that is in it."""

@@ -16,6 +16,7 @@ from gpudoctor.lint.launchfiles.syntax import Syntax, options_of
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
     from gpudoctor.lint.launchfiles.shell_words import Word
     from gpudoctor.lint.launchfiles.start import ProgramStart
 
@@ -49,14 +50,14 @@ def _run(words: Sequence[Word], dockerfiles: dict[str, str]) -> Iterator[BuiltSe
         yield BuiltService(dockerfiles[str(image)], container, told, command)
 
 
-def in_image(entry: ShellCommand, service: BuiltService) -> Iterator[ProgramStart]:
-    """What an image starts whose `ENTRYPOINT` is given the words of a service."""
-    if service.command is None:
-        return
-    text, command = service.command
-    environment = {**entry.environment, **service.environment}
-    whole = replace(followed_by(entry, command), environment=environment)
-    yield from launches_in(Script((whole,), (), ()), text, {}, service.container)
+def in_image(file: LaunchFile, service: BuiltService) -> Iterator[ProgramStart]:
+    """What an image starts in the container of a service, which may give it other words than its own."""
+    text, command = service.command or (PlacedText("", []), None)
+    first = file.whole if command is None else file.entry
+    if first is not None:
+        whole = followed_by(first, command) if command is not None else first
+        whole = replace(whole, environment={**first.environment, **service.environment})
+        yield from launches_in(Script((whole,), (), ()), text, {}, service.container)
 
 
 def compose_stacks(commands: Iterable[ShellCommand]) -> Iterator[tuple[str, ...]]:

@@ -58,6 +58,8 @@ class LaunchFile:
     """Services that run what a Dockerfile says, which is a launch file of its own."""
     entry: ShellCommand | None = None
     """The words of a Dockerfile to which those of a service are added."""
+    whole: ShellCommand | None = None
+    """What its image runs where nobody says otherwise."""
     services: Document | None = field(default=None, compare=False)
     """A file of Docker Compose."""
     composes: tuple[tuple[str, ...], ...] = ()

@@ -450,6 +450,27 @@ class _CommandReader:
         own = _CommandReader(self._text, self._directives, container, self._scripts)
         yield from own.starts(wrapped.inner(following[1:], environment=environment))
 
+    def _torchx(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`torchx run dist.ddp -j 2x8 --script train.py`, which has `torchrun` start it."""
+        before, following, _ = options_of(wrapped.arguments[1:], known.TORCHX)
+        if not wrapped.arguments or wrapped.arguments[0].text != "run" or not following:
+            return
+        options, given, _ = options_of(following[1:], known.OF_COMPONENT)
+        script = options.get("script", options.get("module"))
+        if following[0].text != "dist.ddp" or script is None or script.value is None:
+            return
+        size = options.get("j") or StartOption("j", Word(("1x2",), following[0].at), following[0].at)
+        nodes, _, each = (size.text or "").rpartition("x")
+        meets = {"rdzv-backend": Word(("c10d",), size.at), "rdzv-endpoint": Word((Hole("host"),), size.at)}
+        counts = {"nnodes": nodes or "1", "nproc-per-node": each}
+        made = {name: StartOption(name, word, size.at) for name, word in meets.items()}
+        made |= {name: StartOption(name, Word((count,), size.at), size.at) for name, count in counts.items() if each}
+        if "module" in options:
+            made["module"] = options["module"]
+        scheduler = before["s"].text if "s" in before else "local_cwd"
+        here = wrapped if (scheduler or "").startswith("local") else wrapped.inner(wrapped.words, environment={})
+        yield self._made(StartedBy.TORCHRUN, here, made, (script.value, *given), bool(each))
+
     # --- launchers and programs ---
 
     def _program(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
@@ -459,7 +480,11 @@ class _CommandReader:
         if name in _LAUNCHERS:
             launcher, syntax, verb = _LAUNCHERS[name]
             if not verb or (rest and rest[0].text == verb):
-                options, following, closed = options_of(rest[1:] if verb else rest, syntax)
+                # `lightning run model train.py`
+                skipped = 0 if not verb else 2 if len(rest) > 1 and rest[1].text == "model" else 1
+                options, following, closed = options_of(rest[skipped:], syntax)
+                # Of its own accord it starts one for each GPU.
+                closed = closed and (name != "colossalai" or "nproc-per-node" in options)
                 yield self._made(launcher, wrapped, options, following, closed)
         elif _is_python(name):
             yield from self._python(wrapped)
@@ -547,6 +572,8 @@ _LAUNCHERS = {
     "ds": (StartedBy.DEEPSPEED, known.DEEPSPEED, ""),
     "composer": (StartedBy.COMPOSER, known.COMPOSER, ""),
     "fabric": (StartedBy.FABRIC, known.FABRIC, "run"),
+    "lightning": (StartedBy.FABRIC, known.FABRIC, "run"),
+    "colossalai": (StartedBy.TORCHRUN, known.COLOSSALAI, "run"),
 }
 """Commands, with how they read their options, and the verb that they want first."""
 _MODULES = {
@@ -570,6 +597,7 @@ _READERS: Mapping[str, Callable[[_CommandReader, _Wrapped], Iterator[ProgramStar
     **dict.fromkeys(("apptainer", "singularity"), _CommandReader._apptainer),
     **dict.fromkeys(known.BATCH, _CommandReader._batch),
     **dict.fromkeys(("cat", "tee"), _CommandReader._written),
+    "torchx": _CommandReader._torchx,
     "eval": _CommandReader._eval,
     "srun": _CommandReader._srun,
     "ssh": _CommandReader._remote,

@@ -149,7 +149,7 @@ def _with_images(file: LaunchFile, files: Sequence[LaunchFile], called: CalledSc
     for each in file.built:
         path = found_from(file, each.dockerfile)
         image = next((other for other in files if other.path == path), None)
-        starts = in_image(image.entry, each) if image is not None and image.entry is not None else ()
+        starts = in_image(image, each) if image is not None else ()
         found = [start for launch in starts for start in called.followed(image or file, launch)]
         if found:
             launches = [launch for launch in launches if launch.container != each.container] + found

@@ -72,8 +72,8 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
     if kind == DOCKERFILE:
         from gpudoctor.lint.launchfiles.dockerfile import read_dockerfile
 
-        launches, comments, entry = read_dockerfile(shown, text)
-        return replace(file, launches=tuple(launches), comments=tuple(comments), entry=entry)
+        image = read_dockerfile(shown, text)
+        return replace(file, launches=image.starts, comments=image.comments, entry=image.entry, whole=image.whole)
     if kind == MAKEFILE:
         from gpudoctor.lint.launchfiles.makefile import read_makefile
 

@@ -546,11 +546,7 @@ class _ScriptRun:
             found[-1] += [first] if first else []
             found += [[text] if text else [] for text in others]
         span = self._offset(node.start_byte), self._offset(node.end_byte)
-        return [
-            Word(tuple(each), at, all(isinstance(part, Hole) for part in each), (span,) * len(each), set_at)
-            for each in found
-            if each
-        ]
+        return [Word(tuple(each), at, _is_open(each), (span,) * len(each), set_at) for each in found if each]
 
     def _listed(self, node: Node) -> list[Word]:
         """`"$@"` and `"${ARRAY[@]}"`."""
@@ -643,7 +639,11 @@ class _ScriptRun:
         source = self.source(node).lstrip()
         match = re.fullmatch(r"\$(\w+|[@*#?$!-])|\$\{(\w+)\}", source)
         if match is None:
-            return self._with_default(source), None
+            parts, at = self._with_default(source), self.location(node)
+            assigns = re.match(r"\$\{(\w+):?=", source)
+            if assigns is not None:
+                self.state.variables.setdefault(assigns[1], ShellVariable((Word(parts, at),), at))
+            return parts, None
         name = match[1] or match[2]
         if name == "#" and self.state.positional is not None and not any(w.open for w in self.state.positional):
             return (str(len(self.state.positional)),), None
@@ -723,6 +723,14 @@ def _computed(sign: str, left: int | None, right: int | None) -> int | None:
     if sign == "-":
         return left - right
     return left // right if sign == "/" and right else None
+
+
+def _is_open(parts: Sequence[WordPart]) -> bool:
+    """It may be several words, or none, where it is not known and nothing says what it mostly is."""
+    if any(isinstance(part, str) for part in parts):
+        return False
+    usual = "".join(part.default or " " for part in parts if isinstance(part, Hole))
+    return not usual or " " in usual or usual.startswith("-")
 
 
 def _is_list(source: str) -> bool:

@@ -131,7 +131,7 @@ def _add_argument(call: Call[Parser]) -> Values:
     passed = any(flag.lstrip("-").replace("-", "_") == "local_rank" for flag in flags)
     declared = declared_by(call, "local_rank" if passed else name, default)
     if declared is None or not declared.any(lambda value: value.is_launched):
-        declared = _given(call, flags) or declared
+        declared = _given(call, flags) or _kept(call, default) or declared
     if declared is not None:
         call.do.set_entry(call.receiver, SettingState.declared, name, declared)
     _add_name(call, name)
@@ -286,6 +286,12 @@ def _given(call: Call, flags: tuple[str, ...]) -> Values | None:
         number = None if as_text else _number_in(said, kind.name if kind is not None else "")
         return singleton(Const(said)) if as_text else singleton(Const(number)) if number is not None else None
     return None
+
+
+def _kept(call: Call, default: Values | None) -> Values | None:
+    """The default, where the whole command is known and does not give the option: numbers, which take no branch."""
+    value = constant_of(single_of(default)) if call.do.launch.leaves_out_the_rest else None
+    return default if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _number_in(said: str, kind: str) -> float | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Const, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
-from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.knowledge import Stop, UseManaged
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
@@ -44,13 +44,21 @@ def facts_with(
             facts = replace(facts, group_alone=not any(program.awaits_others() for program in single))
     if facts is not None and way.tasks_of and facts.ignored is None:
         facts = replace(facts, ignored=_ignored(programs, way, follow))
-    ended = next((each.ended for each in programs if each.size_matters and not each.trained_at), None)
+    ended = _ended(programs)
+    if ended is None and way.complete and way.processes is not None and any(each.size_matters for each in programs):
+        way = replace(way, left_out=True)
+        ended = _ended(follow(way, ""))
     # The test that ends it before its training may do so because there are as many processes as this.
     if facts is None or ended is None or way.processes is None:
         return facts
     if not any(each.trained_at for each in follow(replace(way, processes=None), "")):
         return facts
     return replace(facts, refused=way.processes, refused_by=ended.what, refused_at=ended.at)
+
+
+def _ended(programs: Sequence[Program]) -> Stop | None:
+    """What ends a program before its training, where it has asked how many processes there are."""
+    return next((each.ended for each in programs if each.size_matters and not each.trained_at), None)
 
 
 def _ignored(

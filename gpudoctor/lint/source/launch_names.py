@@ -18,7 +18,7 @@ _NAMED = {"pyproject.toml": TASKS, "pixi.toml": TASKS, "mise.toml": TASKS, "tox.
 _OF_INI = (".service", ".supervisor.conf", ".supervisord.conf", ".cron", ".crontab", ".sub", ".submit")
 _WORDS = (
     *(b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"python", b"srun", b"mpirun", b"horovodrun"),
-    *(b"composer", b"fabric run", b"docker run"),
+    *(b"composer", b"fabric run", b"docker run", b"torchx", b"colossalai", b"lightning run"),
 )
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
 _OF_SERVICES = (b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpudoctor.api.pack import EngineUser, ProgramStart, SettingsFile
+    from gpudoctor.api.pack import EngineUser, ProgramFacts, ProgramStart, SettingsFile
 
 OF_TRAINER = {
     "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
@@ -65,6 +65,17 @@ def told_on_line(given: Mapping[str, object]) -> Mapping[str, object]:
         if plain is not None:
             found[name] = plain
     return found
+
+
+def told_by_command(launch: ProgramStart, facts: ProgramFacts) -> Mapping[str, object]:
+    """What a launch tells the Trainer, with what it is where a complete command leaves it out."""
+    told = told_on_line(launch.given)
+    # Options of the program's own are not those of the Trainer.
+    parsed = "deepspeed" in launch.given and "deepspeed" not in facts.options
+    if not parsed or any(word.open for word in launch.arguments):
+        return told
+    usual = {name: value for name, value in _LEFT_OUT.items() if name.replace("_", "-") not in facts.options}
+    return {**usual, **told}
 
 
 def whole_batch(launch: ProgramStart) -> int | None:

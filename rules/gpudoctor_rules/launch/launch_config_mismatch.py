@@ -42,7 +42,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
-from gpudoctor_rules.launch._engine_settings import OF_ENGINE_ALONE, disagreeing, told_by, told_on_line, whole_batch
+from gpudoctor_rules.launch._engine_settings import OF_ENGINE_ALONE, disagreeing, told_by, told_by_command, whole_batch
 from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ class LaunchConfigMismatch(Rule):
         if count is not None and launch.launcher is not StartedBy.PYTHON and not told:
             yield from self._of_batch(found, count, launch)
         if facts is not None and "transformers" in facts.frameworks:
-            yield from self._disagree(found, told_on_line(launch.given), launch.word.at)
+            yield from self._disagree(found, told_by_command(launch, facts), launch.word.at)
             yield from self._of_whole_batch(found, launch)
         users = facts.engine_users if facts is not None else ()
         for user in users:

@@ -32,7 +32,7 @@ from gpudoctor_rules._error_texts import PORT_TAKEN
 from gpudoctor_rules.launch._starts import gpus_of, meets_by_c10d, told_by_variables
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, Location
+    from gpudoctor.api.pack import Launched, LaunchFile, Location
 
 _DEFAULT = 29500
 """The port of `torchrun` and `deepspeed` where none is given."""
@@ -54,7 +54,7 @@ class MasterPortCollides(Rule):
         for file in launched.files:
             # On another machine the port is another one.
             here = [launch for launch in file.launches if launch.started_by("ssh") is None]
-            ports = [(launch, *found) for launch in here if (found := _port(launch)) is not None]
+            ports = [(launch, *found) for launch in here if (found := _port(launched, file, launch)) is not None]
             for index, (launch, port, at) in enumerate(ports):
                 if launch.started_by("srun", "mpirun") is not None and not _is_array(launch):
                     continue
@@ -109,9 +109,15 @@ def _is_array(launch: ProgramStart) -> bool:
     return several and not alone
 
 
-def _port(launch: ProgramStart) -> tuple[int, Location] | None:
+def _port(launched: Launched, file: LaunchFile, launch: ProgramStart) -> tuple[int, Location] | None:
     if "standalone" in launch.options:
         return None
+    bound = launch.environment.get("MASTER_PORT")
+    if launch.launcher is StartedBy.PYTHON and launch.started_by("srun") is not None and bound is not None:
+        # The program meets there itself.
+        facts = launched.program_of(file, launch)
+        meets = facts is not None and facts.trains
+        return (bound.word.number, bound.at) if meets and bound.word.number else None
     option: StartOption | None
     if launch.launcher in OF_TORCH:
         option = launch.option("master-port")

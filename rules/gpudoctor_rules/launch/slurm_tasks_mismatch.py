@@ -85,7 +85,17 @@ class SlurmTasksMismatch(Rule):
     def _of_lightning(self, launch: ProgramStart, facts: ProgramFacts) -> Iterator[Finding]:
         each, total = launch.slurm("ntasks-per-node"), launch.slurm("ntasks")
         if each is not None and each.number is not None and launch.started_by("srun") is not None:
-            if facts.devices is not None and facts.devices > 0 and facts.devices != each.number:
+            nodes, asked = launch.slurm_nodes, launch.slurm("nodes")
+            if facts.nodes is not None and nodes is not None and facts.nodes != nodes and asked is not None:
+                yield self.found(
+                    asked.at,
+                    f"SLURM starts {named(launch)} on {nodes} node{'s' if nodes > 1 else ''}, and its Trainer has "
+                    f"`num_nodes={facts.nodes}`: Lightning ends with `ValueError: You set num_nodes={facts.nodes} in "
+                    f"Lightning, but the number of nodes configured in SLURM --nodes={nodes} does not match`.",
+                    remedy=f"Write `--nodes={facts.nodes}`, or `num_nodes={nodes}`.",
+                    because=[("the Trainer is made", facts.devices_at)],
+                )
+            elif facts.devices is not None and facts.devices > 0 and facts.devices != each.number:
                 yield self.found(
                     each.at,
                     f"SLURM starts {each.number} task{'s' if each.number > 1 else ''} of {named(launch)} on each "
