@@ -158,10 +158,10 @@ class Program:
     """pytest or unittest collects what its file defines."""
     started_in_several: bool = False
     """Launch files, or who asks for the launch, start several processes of it."""
-    shown_one_gpu: bool = False
-    """Launch files show it a single GPU."""
     started_for_each_gpu: bool = False
     """Launch files start one process of it for each GPU of one machine."""
+    shown_gpus: int | None = None
+    """How many GPUs what starts it shows it, where that is known."""
     options_of_one: frozenset[str] = frozenset()
     """Options that launch files give to a single process of it, and never to those of several."""
     sizes: Sizes = field(default_factory=dict)

@@ -98,10 +98,10 @@ class AsStarted:
     processes: int | None = None
     """How many there are on all machines together; None where that is not known, or is one."""
     per_node: int | None = None
-    one_gpu: bool = False
-    """Each shows it a single GPU, or none."""
     for_each_gpu: bool = False
     """Each makes as many processes as there are GPUs, on one machine."""
+    gpus: int | None = None
+    """How many GPUs each shows it; None where that is not known, or differs."""
     differs: bool = False
     """Other launch files start it in another way."""
     of_one: frozenset[str] = frozenset()

@@ -86,7 +86,7 @@ def _told(program: Program, started: AsStarted, several: bool) -> Program:
     return replace(
         program,
         started_in_several=several,
-        shown_one_gpu=started.one_gpu,
+        shown_gpus=started.gpus,
         started_for_each_gpu=started.for_each_gpu,
         options_of_one=of_one,
     )

@@ -327,6 +327,7 @@ def _agreed(
     """What all of these starts of a program have in common. Of a file with other starts the line is named."""
     given = [each.given for each in starts]
     several = list(map(_in_several, starts))
+    shown = {len(each.visible) if each.visible is not None else None for each in starts}
     counts, nodes = {_processes(each) for each in starts}, {each.processes for each in starts}
     return AsStarted(
         starts=tuple(dict.fromkeys(each.at.start if each.file in shared else each.file for each in starts)),
@@ -338,8 +339,8 @@ def _agreed(
         surely=all(map(_surely_in_several, starts)),
         processes=counts.pop() if len(counts) == 1 else None,
         per_node=nodes.pop() if len(nodes) == 1 and starts[0].launcher is not StartedBy.PYTHON else None,
-        one_gpu=all(each.visible is not None and len(each.visible) < 2 for each in starts),
         for_each_gpu=all(map(_for_each_gpu, starts)),
+        gpus=shown.pop() if len(shown) == 1 else None,
         differs=differs,
         of_one=of_one,
         tasks_of=starts[0].tasks_of if all(several) and len({each.tasks_of for each in starts}) == 1 else "",

@@ -15,8 +15,8 @@ Or show it one GPU, `CUDA_VISIBLE_DEVICES=0`. No automatic fix.
 ## Silent when
 
 A launch file starts several processes of the program, or the project names a launcher with it; it asks for what a
-launcher tells its processes, or is told a setting of several, such as `ddp_backend`; it or the launch file that starts
-it chooses which GPUs it sees.
+launcher tells its processes, or is told a setting of several, such as `ddp_backend`; it chooses which GPUs it sees, or
+the launch file that starts it shows it one. Where no launch file shows it several, it is advice for who asks for it.
 
 ## Sources
 
@@ -42,22 +42,27 @@ class SilentDataParallel(Rule):
 
     code = "GPU952"
     name = "silent-data-parallel"
-    severity = Severity.INFO
+    severity = Severity.WARNING
+    advises_if_named = True
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has_entry or program.launched_in_several or program.launchers_naming_it():
             return
-        if program.shown_one_gpu:
+        gpus = program.shown_gpus
+        if gpus is not None and gpus < 2:
             return
         if any(each.name == "CUDA_VISIBLE_DEVICES" for each in program.events(EnvironmentWrite)):
             return
         for charge in program.events(UseManaged):
             if charge.framework == "transformers" and charge.trains:
+                shown = "several" if gpus is None else gpus
                 yield self.found(
                     charge.location,
-                    "Started by `python` on several GPUs, this trainer copies the model to all of them in every step, "
+                    f"Started by `python` on {shown} GPUs, this trainer copies the model to all of them in every step, "
                     "by `nn.DataParallel`: one process for each GPU is faster.",
                     remedy="Start it with a launcher: `torchrun --nproc-per-node=gpu`.",
+                    # Only a launch file tells that it sees several.
+                    severity=Severity.INFO if gpus is None else Severity.WARNING,
                 )
                 return

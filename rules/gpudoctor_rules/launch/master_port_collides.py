@@ -56,7 +56,9 @@ class MasterPortCollides(Rule):
             here = [launch for launch in file.launches if launch.started_by("ssh") is None]
             ports = [(launch, *found) for launch in here if (found := _port(launched, file, launch)) is not None]
             for index, (launch, port, at) in enumerate(ports):
-                if launch.started_by("srun", "mpirun") is not None and not _is_array(launch):
+                # Elsewhere `srun` may choose another node for it.
+                here_too = launch.started_by("srun") is not None and _on_one_node(launch)
+                if launch.started_by("srun", "mpirun") is not None and not (here_too or _is_array(launch)):
                     continue
                 if launch.background and launch.looped:
                     yield self.found(
@@ -97,6 +99,12 @@ def _together(one: ProgramStart, other: ProgramStart) -> bool:
 def _target(typed: Starter) -> str | None:
     option = typed.options.get("target")
     return option.text if option is not None else None
+
+
+def _on_one_node(launch: ProgramStart) -> bool:
+    """The whole job has one node, which all of its steps share."""
+    nodes = launch.directives.get("nodes")
+    return nodes is not None and nodes.text == "1"
 
 
 def _is_array(launch: ProgramStart) -> bool:

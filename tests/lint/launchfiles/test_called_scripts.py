@@ -140,7 +140,7 @@ def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None
                 "      torchrun --nproc-per-node=${train.gpus} train.py\n",
             },
             "dvc.yaml",
-            ["dvc.yaml:3 GPU423"],
+            ["dvc.yaml:5 GPU423"],
         ),
         (
             {
