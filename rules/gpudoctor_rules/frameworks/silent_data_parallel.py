@@ -47,10 +47,11 @@ class SilentDataParallel(Rule):
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.has_entry or program.launched_in_several or program.launchers_naming_it():
-            return
         gpus = program.shown_gpus
-        if gpus is not None and gpus < 2:
+        if not program.has_entry or program.launched_in_several or (gpus is not None and gpus < 2):
+            return
+        # A launch file that shows several to one process leaves no doubt.
+        if gpus is None and program.launchers_naming_it():
             return
         if any(each.name == "CUDA_VISIBLE_DEVICES" for each in program.events(EnvironmentWrite)):
             return

@@ -512,3 +512,19 @@ def test_what_several_processes_do_is_not_said_of_a_file_that_starts_one(capsys:
     lay(train__py=SUBMITS, one__sh="python train.py\n")
     (each, *_) = found(capsys, "--select=GPU601", ".")
     assert (each["world"], each["started_by"]) == ("torchrun", "")
+
+
+TUNED = """from datasets import load_from_disk
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+
+model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased")
+Trainer(model, TrainingArguments("out"), train_dataset=load_from_disk("x")).train()
+"""
+
+
+@pytest.mark.parametrize(("shown", "expected"), [("0,1,2,3", ["tune.py:5 GPU952"]), ("0", []), ("$GPUS", [])])
+def test_a_trainer_that_is_shown_several_gpus(
+    capsys: pytest.CaptureFixture[str], shown: str, expected: list[str]
+) -> None:
+    lay(tune__py=TUNED, run__sh=f"export CUDA_VISIBLE_DEVICES={shown}\npython tune.py\n")
+    assert [each for each in codes(capsys, ".") if each.endswith("GPU952")] == expected
