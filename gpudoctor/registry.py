@@ -187,6 +187,8 @@ def card_of(module: str, pack: str) -> RuleCard:
         raise _invalid(pack, _place(rule), flaw)
     page = sys.modules[module].__doc__ or ""
     asks = {each for each in ("in_code", "in_launch", "in_run") if getattr(rule, each) is not getattr(Rule, each)}
+    if rule.crash is not None:
+        asks.add("in_run")
     return RuleCard(
         code=rule.code,
         name=rule.name,
@@ -201,6 +203,7 @@ def card_of(module: str, pack: str) -> RuleCard:
         needs=tuple(sorted(each.__name__ for each in rule.needs)),
         looks_at=tuple((kind.__name__, what) for kind, what in rule.looks_at),
         stops=rule.stops,
+        of_ranks=rule.of_ranks,
         run_only=asks == {"in_run"},
         of_launch="in_launch" in asks,
         of_files=not asks,

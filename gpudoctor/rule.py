@@ -8,7 +8,7 @@ and `in_launch` the files that start programs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from gpudoctor.diagnostic import Confidence, Finding, Fix, Location, Related, Repairing, Safety, Severity
 from gpudoctor.record import dataclass
@@ -47,12 +47,23 @@ class RuleCard:
     stops: bool = False
     run_only: bool = False
     """The code cannot show it, only a run can: lint leaves it out."""
+    of_ranks: bool = False
     of_launch: bool = False
     """It is about how programs are started: launch files are asked, and no program."""
     of_files: bool = False
     """It is about a file or its comments: lint itself knows where these are broken, and asks no program."""
     named: bool = False
     """The user has asked for it: what it can only advise is told, too."""
+
+
+class CrashText(NamedTuple):
+    """The error by which a run ends where the mistake is made, and by no other mistake: a text that it has, and one
+    that it has `also`."""
+
+    text: str
+    remedy: str
+    because: str = ""
+    also: str = ""
 
 
 class Rule:
@@ -79,9 +90,12 @@ class Rule:
     errors: ClassVar[tuple[str, ...]] = ()
     """What PyTorch, NCCL, gloo or a framework writes where a program ends by this mistake: one line each, word for
     word, with names and numbers as they may be. The page lists them, so that who searches for one ends there."""
+    crash: ClassVar[CrashText | None] = None
+    """The error that alone tells `in_run` of it."""
     of_ranks: ClassVar[bool] = False
-    """It is about what several processes do together: of the process that starts them by `mp.spawn` it is shown what
-    that makes for them, and not what it does itself, alone, before or after."""
+    """It is about what several processes do together: it is neither asked nor loaded where a program runs in one, which
+    counts as asked, and of the process that starts them by `mp.spawn` it is shown what that makes for them, and not
+    what it does itself, alone, before or after."""
     needs: ClassVar[tuple[type[Event], ...]] = ()
     """The rule has nothing to say of a program in which no event of these classes happens, so that neither is it asked
     nor its file loaded. Empty: it is always asked."""
@@ -99,7 +113,9 @@ class Rule:
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         """The places where a run was seen to make this mistake: two CPU ranks are enough to see it."""
-        return iter(())
+        if self.crash is not None:
+            text, remedy, because, also = self.crash
+            yield from self.crashed(recording, text, also, because=because, remedy=remedy)
 
     def could_show(self, recording: Recording) -> bool:
         """The run came to where the mistake would have been seen, so that silence of `in_run` clears a suspicion."""

@@ -75,14 +75,15 @@ def events_hold_what_their_fields_say() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def unasked_rules_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is found is the same as if each rule were asked: those of whose `needs` or `looks_at` nothing happened are
-    asked here."""
+    """What is found is the same as if each rule were asked: those of whose `needs` or `looks_at` nothing happened, and
+    those of several processes, are asked here."""
     coverage_of = ask_rules.coverage_of
     overlooked: list[str] = []
 
     def asked_all_the_same(program: Program, silenced: Any, unasked: list[RuleCard], quiet: Any) -> Coverage:
         coverage = coverage_of(program, silenced, unasked, quiet)
-        left_out = [*unasked, *(card for card in quiet if card.looks_at)]
+        alone = not program.world.several_processes
+        left_out = [*unasked, *(card for card in quiet if card.looks_at or (alone and card.of_ranks))]
         overlooked.extend(
             f"{finding.code} {finding.location}" for card in left_out for finding in _asked(card, program)
         )
@@ -90,7 +91,7 @@ def unasked_rules_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> Iterat
 
     monkeypatch.setattr(ask_rules, "coverage_of", asked_all_the_same)
     yield
-    assert not overlooked, "the rule's `needs` or `looks_at` are too narrow"
+    assert not overlooked, "the rule's `needs`, `looks_at` or `of_ranks` are too narrow"
 
 
 def _asked(card: RuleCard, program: Program) -> list[Finding]:

@@ -46,7 +46,7 @@ from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
 from gpudoctor.lint.source.file_queries import most_bytes
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor.triage import Triage
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ __all__ = [
     "Confidence",
     "ConfigError",
     "Coverage",
+    "CrashText",
     "Edit",
     "FileChange",
     "Finding",

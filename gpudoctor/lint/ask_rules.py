@@ -62,7 +62,10 @@ def _findings(
     with failures.of(f"the rules on {program.entry}"), budget:
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
-                if card.looks_at and not any(_is_so(happened.get(kind, ()), what) for kind, what in card.looks_at):
+                missing = card.looks_at and not any(
+                    _is_so(happened.get(kind, ()), what) for kind, what in card.looks_at
+                )
+                if missing or (card.of_ranks and not program.world.several_processes):
                     quiet.append(card)
                     continue
                 rule = load(card)
@@ -71,7 +74,7 @@ def _findings(
                 if not budget.look():
                     budget.check()
                 # A list, so that a bug in a rule shows inside the guard above.
-                findings = list(rule.in_code(program.of_ranks if rule.of_ranks else program))
+                findings = list(rule.in_code(program.of_ranks if card.of_ranks else program))
                 if rule.advises_if_named and not card.named:
                     findings = [each for each in findings if each.severity is not Severity.INFO]
                 answers = program.answers.taken()

@@ -60,7 +60,7 @@ def rules_seen_in_runs() -> list[type[Rule]]:
         for value in vars(module).values()
         if inspect.isclass(value) and issubclass(value, Rule) and value.__module__ == module.__name__
     }
-    return sorted((rule for rule in found if rule.in_run is not Rule.in_run), key=lambda rule: rule.code)
+    return sorted((rule for rule in found if rule.in_run is not Rule.in_run or rule.crash), key=lambda rule: rule.code)
 
 
 def fixture_of(proof: Proof) -> str:
@@ -110,7 +110,7 @@ def _skipped(proof: Proof) -> list[pytest.MarkDecorator]:
 
 def watched_for(proof: Proof) -> bool:
     """The proof is of a mistake that its rule also looks for in a run."""
-    looks = {rule.code for rule in rules_seen_in_runs() if rule.in_run is not Rule.in_run}
+    looks = {rule.code for rule in rules_seen_in_runs()}
     return fixture_of(proof).startswith("bad_") and code_of(proof) in looks and named(proof) not in UNSEEN_IN_RUNS
 
 

@@ -54,7 +54,7 @@ class BestChosenFromLocalMetric(Rule):
     looks_at = ((Save, "local_guards"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or program.managed_by - program.leaving("checkpoints"):
+        if program.managed_by - program.leaving("checkpoints"):
             return
         trained = {loop.over for event in program.events(Backward) if (loop := batch_loop(event)) is not None}
         # A training loss of one rank is noise, and everybody knows that.

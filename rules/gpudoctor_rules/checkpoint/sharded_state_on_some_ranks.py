@@ -60,8 +60,6 @@ class ShardedStateOnSomeRanks(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a rank has all parts.
-        if not program.world.several_processes:
-            return
         # Where all ranks wait for each other, whatever each has of the state, that is GPU501.
         waited = {(each.location, each.call) for each in program.events(Collective)}
         together = [

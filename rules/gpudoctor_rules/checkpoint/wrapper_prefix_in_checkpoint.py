@@ -36,10 +36,10 @@ from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Program, Recording
+    from gpudoctor.api.pack import Condition, Program
 
 
 class WrapperPrefixInCheckpoint(Rule):
@@ -56,6 +56,12 @@ class WrapperPrefixInCheckpoint(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (Save,)
+    crash = CrashText(
+        "Missing key(s) in state_dict",
+        also="module.",
+        because="the checkpoint was written by a wrapper, whose names begin with 'module.'",
+        remedy="Save `model.module.state_dict()`, whose names are those of the bare model.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks unwrap what they save, or strip the prefix when they load.
@@ -81,15 +87,6 @@ class WrapperPrefixInCheckpoint(Rule):
                     # Launched in another way, the same line may save what another wrapper loads.
                     repair=_unwrap(state) if len(program.worlds) < 2 and not program.frameworks else None,
                 )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "Missing key(s) in state_dict",
-            "module.",
-            because="the checkpoint was written by a wrapper, whose names begin with 'module.'",
-            remedy="Save `model.module.state_dict()`, whose names are those of the bare model.",
-        )
 
 
 def _remedy(program: Program, wrapper: Value) -> str:

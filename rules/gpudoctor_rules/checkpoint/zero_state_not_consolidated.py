@@ -34,10 +34,10 @@ from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.events.training_step import MakeOptimizer
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 
 class ZeroStateNotConsolidated(Rule):
@@ -52,9 +52,13 @@ class ZeroStateNotConsolidated(Rule):
     shows_when = ("ended_well",)
     of_ranks = True
     needs = (ShardedState,)
+    crash = CrashText(
+        "has not been consolidated on this rank",
+        remedy="Call `optimizer.consolidate_state_dict(to=0)` on all ranks before rank 0 saves.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or not program.whole:
+        if not program.whole:
             return
         for event in program.events(ShardedState):
             # Code that was not read may have brought the parts together.
@@ -74,13 +78,6 @@ class ZeroStateNotConsolidated(Rule):
                 because=[("the optimizer is made here", next(made, None)), ("and here it happens", event.location)],
                 repair=_consolidate(event, place),
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "has not been consolidated on this rank",
-            remedy="Call `optimizer.consolidate_state_dict(to=0)` on all ranks before rank 0 saves.",
-        )
 
 
 def _consolidate(event: ShardedState, at: Location) -> Repair | None:

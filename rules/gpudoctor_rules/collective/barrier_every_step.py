@@ -55,8 +55,6 @@ class BarrierEveryStep(Rule):
     shows_when = ("distributed", "trained")
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes:
-            return
         timed = _before_a_clock(program)
         found: dict[Loop, list[Collective]] = {}
         waited: set[tuple[Location, ...]] = set()

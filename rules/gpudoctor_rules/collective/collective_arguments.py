@@ -97,8 +97,6 @@ class CollectiveArguments(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a program mostly skips these calls: the mistake waits for the second process.
-        if not program.world.several_processes:
-            return
         for event in program.events(Collective):
             remark = _remark(program, event)
             if remark is None or program.is_caught(event, "TypeError"):

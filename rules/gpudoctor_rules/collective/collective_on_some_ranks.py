@@ -64,8 +64,6 @@ class CollectiveOnSomeRanks(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process a collective returns at once, whoever calls it.
-        if not program.world.several_processes:
-            return
         for place, events, _ in lonely_collectives(program):
             event = events[0]
             through = "" if place == event.location else "through this call "

@@ -58,8 +58,6 @@ class CollectivesInDifferentOrder(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, any order will do.
-        if not program.world.several_processes:
-            return
         yield from self._swapped(program)
         for event in program.events(Collective):
             loop = next((each for each in event.loops if each.unordered), None)

@@ -53,7 +53,7 @@ class CpuTensorWithNccl(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         # The default backend and `cpu:gloo,cuda:nccl` serve both.
         made = _nccl_alone(program)
-        if not program.world.several_processes or made is None:
+        if made is None:
             return
         for event in program.events(Collective):
             if not event.on_cpu or event.group is not None:

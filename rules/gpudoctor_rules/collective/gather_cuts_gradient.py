@@ -55,8 +55,6 @@ class GatherCutsGradient(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, nothing is gathered.
-        if not program.world.several_processes:
-            return
         for event in program.events(Backward):
             for mark in sorted(_cut(event), key=lambda each: each.place):
                 yield self.found(

@@ -49,8 +49,6 @@ class GroupMadeInLoop(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process a group costs nothing.
-        if not program.world.several_processes:
-            return
         for event in program.events(Collective):
             # Subgroups and device meshes are logged under the same name.
             if not event.makes_group:

@@ -58,8 +58,6 @@ class GroupMadeOnSomeRanks(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A group of one process is made at once.
-        if not program.world.several_processes:
-            return
         # Groups that ask their members alone need nobody else.
         making = [event for event in program.events(Collective) if _is_for_all(event)]
         told: set[Location] = set()

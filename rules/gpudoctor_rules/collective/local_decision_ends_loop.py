@@ -78,8 +78,6 @@ class LocalDecisionEndsLoop(Rule):
     )  # fmt: skip
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes:
-            return
         together = list(steps_together(program))
         told: set[Location] = set()
         on_the_rank = ((event, None) for event in _on_the_rank(program))

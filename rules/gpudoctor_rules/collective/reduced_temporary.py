@@ -57,8 +57,6 @@ class ReducedTemporary(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, the sum is what was passed in.
-        if not program.world.several_processes:
-            return
         dropped = {event.value for event in program.events(Discard)}
         for event in program.events(Collective):
             # What is kept may be used: then it is another rule that has something to say.

@@ -56,8 +56,6 @@ class ReducedValueOffDestination(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, rank 0 is the only one, and has the sum.
-        if not program.world.several_processes:
-            return
         told: set[Location] = set()
         for use in program.events(MetricShown, SchedulerStep):
             mark = _on_one_rank(use)

@@ -60,8 +60,6 @@ class SizesDifferBetweenRanks(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, any size will do.
-        if not program.world.several_processes:
-            return
         right = [event for event in program.events(Collective) if event.picked is None]
         for event in program.events(Collective):
             if (picked := event.picked) is None or not program.by_every_rank(event):

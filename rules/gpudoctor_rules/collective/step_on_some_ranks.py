@@ -60,7 +60,7 @@ class StepOnSomeRanks(Rule):
     looks_at = ((OptimizerStep, "rank_guards"), (SchedulerStep, "rank_guards"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or program.managed_by:
+        if program.managed_by:
             return
         steps: list[TrainingStep] = list(program.events(OptimizerStep))
         steps += program.events(SchedulerStep)

@@ -48,8 +48,6 @@ class SumTakenForMean(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # The sum of one rank is its own mean.
-        if not program.world.several_processes:
-            return
         for report in program.events(MetricShown):
             for mark in sorted(_sums(report), key=lambda each: each.place):
                 yield self.found(

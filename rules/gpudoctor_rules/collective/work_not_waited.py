@@ -50,8 +50,6 @@ class WorkNotWaited(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a collective is done when it returns.
-        if not program.world.several_processes:
-            return
         told: set[Location] = set()
         for read in program.events(ReadTooEarly):
             work = read.work

@@ -75,8 +75,6 @@ class WrappedForwardOnSomeRanks(Rule):
     looks_at = ((Collective, "rank_guards"), (Forward, "rank_guards"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes:
-            return
         # A call that is left to some ranks by mistake is told once, by the collectives that it leads to.
         told = {place for place, _, _ in lonely_collectives(program)}
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.

@@ -47,10 +47,10 @@ class IterableDatasetNotSharded(Rule):
     name = "iterable-dataset-not-sharded"
     severity = Severity.ERROR
     shows_when = ("distributed", "ranks.training_passes.iterable")
-    of_ranks = True
     needs = (Streamed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        program = program.of_ranks
         if not program.whole or program.cut_short or program.streams_shared_out:
             return
         followed = {event.source: event for event in program.events(Streamed)}

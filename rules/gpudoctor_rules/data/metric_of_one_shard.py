@@ -78,7 +78,7 @@ class MetricOfOneShard(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Most trainers reduce what they log; these leave that to the program.
-        if not program.world.several_processes or not program.managed_by <= WITH_FRAMEWORK.keys():
+        if not program.managed_by <= WITH_FRAMEWORK.keys():
             return
         # One process may be all that there is.
         if program.managed_by & TAKE_WHAT_THERE_IS and not program.launched_in_several:

@@ -64,10 +64,10 @@ class SamplerRankHardCoded(Rule):
     severity = Severity.ERROR
     errors = NO_SUCH_RANK
     fix_safety = Safety.UNSAFE
-    of_ranks = True
     needs = (MakeSampler,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        program = program.of_ranks
         # A framework may number its processes in another way, or set the sampler's rank later. What these leave to the
         # program, they read as it is.
         if program.managed_by - program.leaving("loaders"):

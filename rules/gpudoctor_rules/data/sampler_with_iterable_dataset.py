@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.events.data_loading import MakeLoader
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value, Values
+    from gpudoctor.api.pack import Program, Value, Values
 
 
 class SamplerWithIterableDataset(Rule):
@@ -49,6 +49,11 @@ class SamplerWithIterableDataset(Rule):
     stops = True
     shows_when = ("ended_well",)
     needs = (MakeLoader,)
+    crash = CrashText(
+        "IterableDataset",
+        also="sampler option",
+        remedy="Leave `sampler` out, and let the data set itself give each rank and each worker its shard.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(MakeLoader):
@@ -66,14 +71,6 @@ class SamplerWithIterableDataset(Rule):
                 remedy=f"Leave `{option}` out, and give each rank its shard in the `__iter__` of the data set.",
                 because=[("the stream is made here", data.place), ("the sampler here", picked)],
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "IterableDataset",
-            "sampler option",
-            remedy="Leave `sampler` out, and let the data set itself give each rank and each worker its shard.",
-        )
 
 
 def _is_stream(event: MakeLoader, dataset: Values | None) -> bool:

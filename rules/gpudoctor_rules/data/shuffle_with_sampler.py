@@ -31,10 +31,10 @@ from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Values
+    from gpudoctor.api.pack import Program, Values
 
 EXCLUSIVE = {
     "sampler": "sampler option is mutually exclusive with shuffle",
@@ -54,6 +54,10 @@ class ShuffleWithSampler(Rule):
     shows_when = ("ended_well",)
     needs = (MakeLoader,)
     looks_at = ((MakeLoader, "loader.shuffle"),)
+    crash = CrashText(
+        "sampler option is mutually exclusive with shuffle",
+        remedy="Leave `shuffle` out: the sampler decides on the order.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(MakeLoader):
@@ -67,13 +71,6 @@ class ShuffleWithSampler(Rule):
                 if given is not None and sampler is not None:
                     always = given.restrict(event.condition).all(lambda value: isinstance(value, Sampler))
                     yield self._both(loader, name, sampler, Confidence.DEFINITE if always else Confidence.LIKELY)
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "sampler option is mutually exclusive with shuffle",
-            remedy="Leave `shuffle` out: the sampler decides on the order.",
-        )
 
     def _both(self, loader: Loader, name: str, sampler: Sampler, confidence: Confidence) -> Finding:
         shuffles = "; the sampler shuffles already" if sampler.base.distributed and sampler.base.shuffle is None else ""

@@ -43,11 +43,11 @@ from gpudoctor.lint.questions.devices_compared import (
     on_first_rank,
     one_gpu,
 )
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 
 class DeviceIdsMismatch(Rule):
@@ -65,6 +65,10 @@ class DeviceIdsMismatch(Rule):
     stops = True
     shows_when = ("ended_well",)
     needs = (Forward, Wrap)
+    crash = CrashText(
+        "device_ids can only be None or contain a single element",
+        remedy="Give each rank its own GPU alone: `device_ids=[local_rank]`.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
@@ -82,13 +86,6 @@ class DeviceIdsMismatch(Rule):
                 continue
             told.add(wrapped.location)
             yield found
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "device_ids can only be None or contain a single element",
-            remedy="Give each rank its own GPU alone: `device_ids=[local_rank]`.",
-        )
 
     def _of_ddp(self, program: Program, wrap: Wrap) -> Finding | None:
         # DDP refuses this before it looks at the model, so where that is does not matter.

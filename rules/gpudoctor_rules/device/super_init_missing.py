@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.repair.repair import Repair, SuperFirst
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Program, Value
 
 
 class SuperInitMissing(Rule):
@@ -46,6 +46,9 @@ class SuperInitMissing(Rule):
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
     needs = (ModuleClassFlaw,)
+    crash = CrashText(
+        "before Module.__init__() call", remedy="Call `super().__init__()` first in the `__init__` of this class."
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Value] = set()
@@ -62,13 +65,6 @@ class SuperInitMissing(Rule):
                 repair=Repair("Call `super().__init__()` first", (SuperFirst(event.location),)),
                 because=[("the class begins here", event.cls.place)],
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "before Module.__init__() call",
-            remedy="Call `super().__init__()` first in the `__init__` of this class.",
-        )
 
 
 def _when(attribute: str) -> str:

@@ -38,10 +38,10 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.record import replace
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 
 class WrapBeforeMove(Rule):
@@ -59,6 +59,11 @@ class WrapBeforeMove(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (InitGroup, Wrap)
+    crash = CrashText(
+        "device_ids and output_device arguments only work with",
+        because="the model was not on the GPU that `device_ids` names",
+        remedy="Move the model to its GPU first, and wrap it then.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for wrap in fails_at_wrap(program):
@@ -73,14 +78,6 @@ class WrapBeforeMove(Rule):
                 by=wrap,
                 needs=wrap.chosen_where,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "device_ids and output_device arguments only work with",
-            because="the model was not on the GPU that `device_ids` names",
-            remedy="Move the model to its GPU first, and wrap it then.",
-        )
 
 
 def _move(program: Program, wrap: Wrap) -> Repair:

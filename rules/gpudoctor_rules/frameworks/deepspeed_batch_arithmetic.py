@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.events.knowledge import UseManaged
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules.frameworks._engine import STEPS, may_share_a_copy
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 BATCH, MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
 
@@ -52,6 +52,7 @@ class DeepspeedBatchArithmetic(Rule):
     stops = True
     shows_when = ("ranks.engines",)
     needs = (UseManaged,)
+    crash = CrashText("Check batch related parameters", remedy="Leave `train_batch_size` out: DeepSpeed computes it.")
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for charge in program.events(UseManaged):
@@ -75,11 +76,6 @@ class DeepspeedBatchArithmetic(Rule):
                 remedy=f"Leave `{BATCH}` out, which DeepSpeed computes, or make it {micro} x {steps} x the number of "
                 "GPUs.",
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording, "Check batch related parameters", remedy="Leave `train_batch_size` out: DeepSpeed computes it."
-        )
 
 
 def _numbers(charge: UseManaged) -> tuple[int, int, int] | None:

@@ -63,11 +63,12 @@ class DeviceMapInSeveralProcesses(Rule):
     fix_safety = Safety.UNSAFE
     stops = True
     shows_when = ("distributed", "ranks.accelerators")
+    of_ranks = True
     needs = (SpreadByMap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Tests of a library have one process.
-        if not program.world.several_processes or program.only_tests:
+        if program.only_tests:
             return
         if not program.launched_in_several and not program.launchers_naming_it():
             return

@@ -54,11 +54,12 @@ class GatherKeepsPadding(Rule):
     name = "gather-keeps-padding"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
+    of_ranks = True
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What is cut off may be what was repeated.
-        if not program.world.several_processes or program.has(CutOff) or program.cut_short:
+        if program.has(CutOff) or program.cut_short:
             return
         told: set[Loader] = set()
         for event in program.events(Collective):

@@ -37,11 +37,11 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import GradientSync, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Program, Value
 
 
 class NoSyncOfOtherWrapper(Rule):
@@ -58,6 +58,15 @@ class NoSyncOfOtherWrapper(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("ranks.optimizers.sharded",)
     needs = (GradientSync,)
+    crash = CrashText(
+        "'FSDP",
+        also="object has no attribute 'no_sync'",
+        because="what `fully_shard` has sharded has no wrapper",
+        remedy=(
+            "Call `model.set_requires_gradient_sync(last)` before the forward, where `last` says whether the "
+            "optimizer steps after this batch."
+        ),
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._of_engines(program)
@@ -94,16 +103,6 @@ class NoSyncOfOtherWrapper(Rule):
                 remedy="Leave it out: the engine accumulates `gradient_accumulation_steps` batches by itself.",
                 because=[("the engine is made here", charge.location)],
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "'FSDP",
-            "object has no attribute 'no_sync'",
-            because="what `fully_shard` has sharded has no wrapper",
-            remedy="Call `model.set_requires_gradient_sync(last)` before the forward, where `last` says whether the "
-            "optimizer steps after this batch.",
-        )
 
 
 def _sharded_before(program: Program, event: GradientSync, model: Value) -> Wrap | None:

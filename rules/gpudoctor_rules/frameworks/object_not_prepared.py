@@ -78,7 +78,7 @@ class ObjectNotPrepared(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What was not seen to be passed may have been, elsewhere.
-        if not program.world.several_processes or not program.absence(knows=METHODS.keys()) or prepares_unseen(program):
+        if not program.absence(knows=METHODS.keys()) or prepares_unseen(program):
             return
         told: set[Value] = set()
         for about, finding in (*self._models(program), *self._optimizers(program), *self._loaders(program)):

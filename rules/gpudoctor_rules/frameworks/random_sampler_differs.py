@@ -53,10 +53,11 @@ class RandomSamplerDiffers(Rule):
     code = "GPU912"
     name = "random-sampler-differs"
     severity = Severity.WARNING
+    of_ranks = True
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or not program.absence(knows={LIGHTNING}):
+        if not program.absence(knows={LIGHTNING}):
             return
         told: set[Sampler] = set()
         for event in program.events(Prepare):

@@ -55,7 +55,7 @@ class RootNotSharded(Rule):
     looks_at = ((Wrap, "in_place"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or not program.absence() or averaged_by_hand(program):
+        if not program.absence() or averaged_by_hand(program):
             return
         told: set[Value] = set()
         for backward in program.events(Backward):

@@ -69,11 +69,12 @@ class SchedulerStepsNTimes(Rule):
     code = "GPU907"
     name = "scheduler-steps-n-times"
     severity = Severity.WARNING
+    of_ranks = True
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Tests of a library have one process.
-        if not program.world.several_processes or program.only_tests:
+        if program.only_tests:
             return
         told: set[Value] = set()
         for event in program.events(Prepare):

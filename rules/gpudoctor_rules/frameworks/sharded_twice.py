@@ -51,11 +51,10 @@ class ShardedTwice(Rule):
     name = "sharded-twice"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
+    of_ranks = True
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes:
-            return
         told: set[Loader] = set()
         for event in program.events(Prepare):
             loader = event.given

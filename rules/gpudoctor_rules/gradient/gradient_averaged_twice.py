@@ -57,7 +57,7 @@ class GradientAveragedTwice(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Who says when DDP reduces may well do it himself in between.
-        if not program.world.several_processes or program.has(GradientSync):
+        if program.has(GradientSync):
             return
         told: set[Location] = set()
         for backward in program.events(Backward):

@@ -60,8 +60,6 @@ class NoSyncMisplaced(Rule):
     needs = (GradientSync,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes:
-            return
         switches = [event for event in program.events(GradientSync) if event.call != "no_sync"]
         if switches:
             # Who switches by the attribute now and then reduces where we do not see it.

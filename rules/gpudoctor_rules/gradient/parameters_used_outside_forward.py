@@ -57,7 +57,7 @@ class ParametersUsedOutsideForward(Rule):
     looks_at = ((Backward, "uses_parameters"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or program.managed_by - program.leaving("forwards"):
+        if program.managed_by - program.leaving("forwards"):
             return
         for backward in program.events(Backward):
             loss = backward.loss

@@ -34,11 +34,11 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.repair.repair import Repair, SetArgument
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import TWICE_READY
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 
 class ReentrantCheckpoint(Rule):
@@ -53,10 +53,11 @@ class ReentrantCheckpoint(Rule):
     shows_when = ("ended_well",)
     of_ranks = True
     needs = (Recompute,)
+    crash = CrashText(
+        "Expected to mark a variable ready only once", remedy="Write `checkpoint(..., use_reentrant=False)`."
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes:
-            return
         for event in program.events(Recompute):
             wrapper = event.module
             # Only what is looked into has a wrapper that searches.
@@ -74,10 +75,3 @@ class ReentrantCheckpoint(Rule):
                     "Compute it again without reentering", (SetArgument(event.location, "use_reentrant", ("False",)),)
                 ),
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "Expected to mark a variable ready only once",
-            remedy="Write `checkpoint(..., use_reentrant=False)`.",
-        )

@@ -60,8 +60,6 @@ class SyncOnEveryMicrobatch(Rule):
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes:
-            return
         told: set[Location] = set()
         for backward in program.events(Backward):
             if backward.location in told or not _reduces(program, backward):

@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.process import Caught, DestroyGroup, InitGroup
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop, Program, Recording
+    from gpudoctor.api.pack import Loop, Program
 
 REFUSES = "torch.distributed.init_process_group"
 """Others take the group that there is."""
@@ -54,6 +54,9 @@ class ProcessGroupTwice(Rule):
     shows_when = ("ended_well",)
     needs = (InitGroup,)
     looks_at = ((InitGroup, "again"),)
+    crash = CrashText(
+        "default process group twice", remedy="Ask `dist.is_initialized()` first, or call it in one place only."
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         seen: set[object] = set()
@@ -82,13 +85,6 @@ class ProcessGroupTwice(Rule):
                 ],
                 severity=Severity.WARNING if loop else None,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "default process group twice",
-            remedy="Ask `dist.is_initialized()` first, or call it in one place only.",
-        )
 
 
 def _chosen_rounds(event: InitGroup) -> Loop | None:

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.repair.repair import Repair, Under
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording
+    from gpudoctor.api.pack import Location, Program
 
 
 class SpawnWithoutMainGuard(Rule):
@@ -51,6 +51,11 @@ class SpawnWithoutMainGuard(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (Spawn,)
+    crash = CrashText(
+        "current process has finished its bootstrapping phase",
+        because="each new process starts the program again",
+        remedy='Start the processes under `if __name__ == "__main__":`.',
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # `python -m package` runs `__main__.py`, which new processes know and do not import again.
@@ -69,14 +74,6 @@ class SpawnWithoutMainGuard(Rule):
                     because=[("the processes are spawned here", event.location)],
                     repair=_guard(start),
                 )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "current process has finished its bootstrapping phase",
-            because="each new process starts the program again",
-            remedy='Start the processes under `if __name__ == "__main__":`.',
-        )
 
 
 def _guard(at: Location) -> Repair:

@@ -34,11 +34,11 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Sampler, Values
+    from gpudoctor.api.pack import Program, Sampler, Values
 
 
 class WorldSizeFromDeviceCount(Rule):
@@ -52,6 +52,12 @@ class WorldSizeFromDeviceCount(Rule):
     shows_when = ("ended_well",)
     needs = (InitGroup, MakeSampler)
     looks_at = ((InitGroup, "world_size"), (MakeSampler, "sampler.replicas"))
+    crash = CrashText(
+        "Invalid rank",
+        also="rank should be in the interval",
+        because="the number of ranks was not what `device_count()` says",
+        remedy="Take both numbers from the process group: `dist.get_rank()` and `dist.get_world_size()`.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A framework may start the processes itself, one for each GPU.
@@ -82,15 +88,6 @@ class WorldSizeFromDeviceCount(Rule):
             told = _is_launched(sampler.rank) or _is_passed(program, sampler.rank)
             if told and program.has(InitGroup):
                 yield self._of(sampler, started, count.place)
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "Invalid rank",
-            "rank should be in the interval",
-            because="the number of ranks was not what `device_count()` says",
-            remedy="Take both numbers from the process group: `dist.get_rank()` and `dist.get_world_size()`.",
-        )
 
     def _of(self, sampler: Sampler, started: str, counted: Location | None) -> Finding:
         return self.found(

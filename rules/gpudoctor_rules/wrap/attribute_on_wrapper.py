@@ -47,11 +47,11 @@ from gpudoctor.lint.events.model import AttributeMissed, BareAsked, Forward, Wra
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules.wrap._training import begin_alike
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 # FSDP and `torch.compile` forward attribute access to the module inside; these two do not.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
@@ -76,6 +76,11 @@ class AttributeOnWrapper(Rule):
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
     needs = (AttributeMissed, BareAsked)
+    crash = CrashText(
+        "Parallel' object has no attribute",
+        because="the wrapper has none of the model's attributes",
+        remedy="Read it from the model inside: `model.module.name`.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._asked_of_wrappers(program)
@@ -143,14 +148,6 @@ class AttributeOnWrapper(Rule):
                 # A function that is handed the model with a wrapper or without one may ask it for many.
                 cause=event.context.calls[-1] if sometimes and event.context.calls else None,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "Parallel' object has no attribute",
-            because="the wrapper has none of the model's attributes",
-            remedy="Read it from the model inside: `model.module.name`.",
-        )
 
 
 def _is_around(wrap: Wrap, wrapper: Wrapper) -> bool:

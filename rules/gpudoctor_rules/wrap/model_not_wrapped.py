@@ -81,7 +81,7 @@ class ModelNotWrapped(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # An absence can only be claimed where everything was read; a framework wraps out of our sight.
-        if not program.world.several_processes or not program.absence(knows=program.leaving("wrapping")):
+        if not program.absence(knows=program.leaving("wrapping")):
             return
         # Hand-made averaging, local SGD and ensembles are not wrapped on purpose.
         if averaged_by_hand(program) or _each_rank_saves_its_own(program):

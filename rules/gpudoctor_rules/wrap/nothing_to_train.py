@@ -32,10 +32,10 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import GradientFlag, Wrap
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 
 class NothingToTrain(Rule):
@@ -51,6 +51,10 @@ class NothingToTrain(Rule):
     stops = True
     shows_when = ("ended_well",)
     needs = (Wrap,)
+    crash = CrashText(
+        "any parameter that requires a gradient",
+        remedy="Wrap what is trained, and leave what is not, such as a loss or a frozen teacher, bare.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for wrap in program.events(Wrap):
@@ -72,13 +76,6 @@ class NothingToTrain(Rule):
                 because=[("frozen here", frozen.location if frozen is not None else None)],
                 by=wrap,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "any parameter that requires a gradient",
-            remedy="Wrap what is trained, and leave what is not, such as a loss or a frozen teacher, bare.",
-        )
 
 
 def _fails(wrap: Wrap) -> bool:

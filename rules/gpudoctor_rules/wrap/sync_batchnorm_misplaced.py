@@ -41,10 +41,10 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.repair.repair import Assign, MoveUp, Repair, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 FIRST = "Convert the bare model: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`, "
 
@@ -63,6 +63,10 @@ class SyncBatchnormMisplaced(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (SyncNorm,)
+    crash = CrashText(
+        "SyncBatchNorm layers only work with GPU modules",
+        remedy="Convert to SyncBatchNorm where there are GPUs only, before the model is wrapped.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
@@ -71,13 +75,6 @@ class SyncBatchnormMisplaced(Rule):
             if found is not None and found.location not in told:
                 told.add(found.location)
                 yield found
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "SyncBatchNorm layers only work with GPU modules",
-            remedy="Convert to SyncBatchNorm where there are GPUs only, before the model is wrapped.",
-        )
 
     def _dropped(self, program: Program, sync: SyncNorm) -> Finding | None:
         # A model of unread code is converted in place, for all that is known.
