@@ -51,6 +51,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def listed(**settings: ValueSet[Value] | None) -> str:
+def listed(**settings: Value | ValueSet[Value] | None) -> str:
     """The settings that were given, behind what they belong to: `, shuffle=True`."""
     return "".join(f", {name}={shown(value)}" for name, value in settings.items() if value is not None)

@@ -90,13 +90,15 @@ def _init(event: InitGroup) -> str:
 
 
 def _spawn(event: Spawn) -> str:
-    return f"{event.by} of {shown(event.target)}{listed(args=event.args, nprocs=event.nprocs)}"
+    target = f"`{event.target}`" if event.target else "something unknown"
+    return f"{event.by} of {target}{listed(args=event.args, nprocs=event.nprocs)}"
 
 
 def _wrap(event: Wrap) -> str:
     kind = event.kind.value if isinstance(event.kind, WrapperKind) else str(event.kind)
     lies = f", model on {shown(event.model_device)}" if event.model_device is not None else ""
-    return f"{kind} around {shown(event.inner)}{listed(device_ids=event.device_ids)}{lies}"
+    ids = event.wrapper.device_ids if isinstance(event.wrapper, Wrapper) else None
+    return f"{kind} around {shown(event.inner)}{listed(device_ids=ids)}{lies}"
 
 
 def _sampler(event: MakeSampler) -> str:
@@ -134,7 +136,7 @@ def _step(event: OptimizerStep) -> str:
 
 
 def _collective(event: Collective) -> str:
-    return f"{event.call}{listed(of=event.subject, group=event.group)}"
+    return f"{event.call}{listed(of=event.subject, group=None if event.of_all_ranks else event.group)}"
 
 
 def _lost(event: Imprecision) -> str:
@@ -170,7 +172,7 @@ _SECTIONS: dict[str, Describe] = {
     "Collectives": {Collective: _collective},
     "Files": {
         Save: lambda event: f"{event.call}{listed(path=event.path)}",
-        Load: lambda event: f"{event.call}{listed(path=event.path, map_location=event.map_location)}",
+        Load: lambda event: f"{event.call}{listed(path=event.path, map_location=event.onto)}",
     },
     "Not followed": {Imprecision: _lost, Escape: _escape},
 }

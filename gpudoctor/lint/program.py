@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.function import Function
 from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.events.option_defaults import Option
+    from gpudoctor.lint.flow.valueset import ValueSet
     from gpudoctor.manifest.framework_roles import TrainingPart
 
     class CodeFile(Protocol):
@@ -307,7 +307,7 @@ class Program:
         usual = self._is_usual
         if len(self.frameworks) == 1 and (any(map(usual, self.in_charge)) or not any(map(usual, own))):
             return next(iter(self.frameworks))
-        asked = [each.rank for each in self.events(InitGroup)]
+        asked: list[ValueSet[Value] | None] = [each.rank for each in self.events(InitGroup)]
         asked += [each.value for each in self.events(EnvironmentWrite) if each.name == "RANK"]
         given = [value for values in asked for value in values or ()]
         ranks = [part for value in given for part in (value.parts if isinstance(value, Text) else (value,))]
@@ -653,9 +653,7 @@ class Program:
         if not self.spawned or wraps or self.stops or self.has(InitGroup) or self._begins_group is not None:
             return ""
         # `mp.spawn` hands the number over first; where processes are started one by one, any argument may be it.
-        targets = (value for each in self.events(Spawn) for value in each.target if each.nprocs is not None)
-        given = (value.node.args.args[:1] for value in targets if isinstance(value, Function))
-        names = {each.arg for first in given for each in first}
+        names = {each.rank_called for each in self.events(Spawn) if each.rank_called}
         return f"{names.pop() if len(names) == 1 else 'rank'} == 0"
 
     def is_before_torch(self, *version: int) -> bool:

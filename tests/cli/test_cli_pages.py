@@ -284,7 +284,6 @@ def example() -> Program:
             wrapper=model,
             inner=model,
             kind=WrapperKind.DDP,
-            device_ids=ValueSet.of(rank),
             model_device=ValueSet.of(Device("cuda", rank)),
         ),
         MakeSampler(context=way(4), sampler=sampler),
@@ -307,8 +306,7 @@ Processes
   train.py:2  init_process_group, backend='nccl'
 
 Wrapped models
-  train.py:3  DistributedDataParallel around `model`, device_ids=local rank,
-              model on cuda:local rank
+  train.py:3  DistributedDataParallel around `model`, model on cuda:local rank
 
 Data
   train.py:4  sampler `sampler`: each rank draws its shard

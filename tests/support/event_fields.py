@@ -13,6 +13,7 @@ import gpudoctor.lint.domain
 import gpudoctor.lint.events
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.execution_state import ExecutionState
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def events_hold_what_their_fields_say() -> Iterator[None]:
     def checked(state: ExecutionState, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
         for name, kinds in _allowed_in(kind).items():
             held = fields.get(name)
-            # `frozenset[Loader | Mark]` is said of each that it holds.
-            of = held if isinstance(held, frozenset) else [held] if name in fields else []
+            # `frozenset[Loader | Mark]` is said of each that it holds, and so is `ValueSet[Device | Unknown]`.
+            of = held if isinstance(held, (frozenset, ValueSet)) else [held] if name in fields else []
             wrong.update(f"{kind.__name__}.{name}: {type(each).__name__}" for each in of if not isinstance(each, kinds))
         emit(state, kind, at=at, **fields)
 
@@ -41,6 +42,9 @@ def events_hold_what_their_fields_say() -> Iterator[None]:
     finally:
         ExecutionState.emit = emit  # type: ignore[method-assign]
     assert not wrong, sorted(wrong)
+
+
+_OF_EACH = (frozenset, ValueSet)
 
 
 @cache
@@ -60,11 +64,14 @@ def _names() -> dict[str, Any]:
     return found
 
 
+def _any_of(hint: object) -> tuple[object, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
+
+
 def _kinds(hint: object) -> tuple[type, ...]:
     """The classes that an annotation allows; none where it names no kind of value."""
-    if get_origin(hint) is frozenset:
-        return _kinds(get_args(hint)[0])
-    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    kinds = [each for each in parts if isinstance(each, type)]
+    parts = _any_of(hint) or (hint,)
+    parts = [part for each in parts for part in (get_args(each) if get_origin(each) in _OF_EACH else (each,))]
+    kinds = [kind for each in parts for kind in (_any_of(each) or (each,)) if isinstance(kind, type)]
     narrow = any(each.__module__.startswith("gpudoctor.lint.domain") and each is not Value for each in kinds)
     return tuple(kinds) if narrow else ()

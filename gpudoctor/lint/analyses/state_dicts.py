@@ -49,6 +49,11 @@ def _is_state(value: Value) -> bool:
     return isinstance(value, (StateDict, Module, Wrapper))
 
 
+def taken(state: Values | None) -> tuple[StateDict, ...]:
+    """The states that the program itself has asked for, among what it loads."""
+    return tuple(each for each in state or () if isinstance(each, StateDict))
+
+
 def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
     """What was loaded from a file to get this state, and which entry of it this is.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Const, Value, Values, int_of, text_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, int_of, text_of
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
 
 
@@ -56,6 +59,9 @@ class Device(Value):
 
 
 CPU = Device("cpu")
+
+Devices: TypeAlias = ValueSet[Device | Unknown]
+"""The device where something may lie, on each path."""
 
 
 def on_cpu(values: Values | None) -> bool:

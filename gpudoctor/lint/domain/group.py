@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.value import NONE, Allocated, Value, Values
+from gpudoctor.lint.domain.value import Allocated, Anonymous, Unknown, Value, Values
 from gpudoctor.record import dataclass
 
 
@@ -18,10 +18,12 @@ class DefaultGroup(Value):
     is_object = True
 
 
-def group_of_its_own(given: Values | None) -> Values | None:
-    """A group that is given, None where it is the default one."""
-    whole = given is None or given.all(lambda each: each == NONE or isinstance(each, DefaultGroup))
-    return None if whole else given
+def group_of(given: Values | None) -> Group | DefaultGroup | Unknown:
+    """The group that is meant where this is given."""
+    if given is None or given.all(lambda each: each.is_none or isinstance(each, DefaultGroup)):
+        return DefaultGroup()
+    only = given.single
+    return only if isinstance(only, (Group, Unknown)) else Unknown(Anonymous("group", given), "a group")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+from typing import TypeAlias
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, of_kinds
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field, replace
 
 
@@ -94,3 +96,21 @@ class Size(Value):
 
     def __repr__(self) -> str:
         return f"Size({self.kind.value}{', text' if self.as_text else ''})"
+
+
+Numbers: TypeAlias = ValueSet[Const | Rank | Size | Unknown]
+"""What is given for a rank, or for how many there are of something."""
+
+
+SettingValues: TypeAlias = ValueSet[Const | Text | Rank | Size | Unknown]
+"""What is written to a variable of the environment, or is the default of an option."""
+
+
+def as_setting(values: Values) -> SettingValues:
+    """What is given for a text or a number; something else is as good as unknown."""
+    return of_kinds(values, Const, Text, Rank, Size, Unknown) or values  # type: ignore[return-value]
+
+
+def as_numbers(values: Values | None) -> Numbers | None:
+    """What is given for a number; something else is as good as unknown."""
+    return of_kinds(values, Const, Rank, Size, Unknown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
@@ -271,6 +271,12 @@ def single_of(values: Values | None) -> Value | None:
     return values.single if values is not None else None
 
 
+def const_of(values: Values | None) -> Const | None:
+    """The one constant that it is; None where there may be several values, or another one."""
+    only = single_of(values)
+    return only if isinstance(only, Const) else None
+
+
 def text_of(value: Value | None) -> str | None:
     """The string that it is; None where it is none that is wholly known."""
     return value.value if isinstance(value, Const) and value.is_text else None  # type: ignore[return-value]
@@ -360,6 +366,17 @@ class Unknown(Value):
 
     def __repr__(self) -> str:
         return f"Unknown({self.label or self.why})"
+
+
+def of_kinds(values: Values | None, *kinds: type[Value]) -> ValueSet[Any] | None:
+    """These values, where what is of no such kind is one that could not be known."""
+    if values is None or values.all(lambda value: isinstance(value, kinds)):
+        return values
+    return values.map(lambda value: value if isinstance(value, kinds) else _of_other_kind(value))
+
+
+def _of_other_kind(value: Value) -> Unknown:
+    return Unknown(Anonymous("of another kind", value), "what should be of another kind", value.label, value.divergence)
 
 
 def term_of(value: object) -> Term | None:

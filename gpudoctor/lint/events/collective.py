@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.group import Group, ManagedObject, Work
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.group import DefaultGroup, Group, ManagedObject, Work
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Value, Values, single_of
+from gpudoctor.lint.domain.value import Unknown, Value, Values, single_of
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.manifest.effects import CollectiveEffect
@@ -30,7 +33,7 @@ class Discard(Event):
 class Collective(Event):
     """A call that all ranks of a group must make. `call` is its name (`all_reduce`, `barrier`).
 
-    `group` None: the default group. `in_place` where the result stands in the argument and the call returns None or
+    `in_place` where the result stands in the argument and the call returns None or
     a handle; `by` names the library.
     """
 
@@ -39,7 +42,7 @@ class Collective(Event):
     subject: Values | None = None
     sent: Values | None = None
     """What this rank gives, where that is not what is written to."""
-    group: Values | None = None
+    group: Group | DefaultGroup | Unknown = DefaultGroup()
     in_place: bool = True
     asynchronous: bool = False
     group_exists: bool | None = None
@@ -48,7 +51,7 @@ class Collective(Event):
     spread: bool = False
     """That object spreads over ranks what the call brings together."""
     arguments: tuple[str, ...] = ()
-    returned: Value | None = None
+    returned: Tensor | Work | Unknown | None = None
     flaw: str = ""
     """What is wrong with its arguments: `lacks src`, `in wrong order`, `no tensor`, `list on every rank`, `list on no
     rank`, `one tensor`, several times."""
@@ -78,6 +81,17 @@ class Collective(Event):
         return self.effect.adds_up and self.operation in ("SUM", "AVG", "")
 
     @property
+    def given(self) -> Iterator[Value]:
+        """What it brings together, those in tuples one by one."""
+        left = list(reversed([*(self.subject or ())]))
+        while left:
+            each = left.pop()
+            if isinstance(each, TupleOf):
+                left += reversed([value for item in each.items for value in item])
+            else:
+                yield each
+
+    @property
     def gradient(self) -> Tensor | None:
         """What it is given, where that is a gradient and nothing else on any path."""
         only = single_of(self.subject)
@@ -104,16 +118,16 @@ class Collective(Event):
     @property
     def of_all_ranks(self) -> bool:
         """It is for the default group, of which every rank is a member."""
-        return self.group is None or self.group.all(lambda group: group == NONE)
+        return isinstance(self.group, DefaultGroup)
 
     @property
-    def among(self) -> Value | None:
+    def among(self) -> Group | DefaultGroup | None:
         """The group whose members must call it in the same order; None where that is not known, or where it goes on in
         the background, as those of several groups may beside each other."""
-        if self.of_all_ranks:
-            return NONE
-        group = single_of(self.group)
-        return group if isinstance(group, Group) and not self.asynchronous else None
+        group = self.group
+        if isinstance(group, Group):
+            return None if self.asynchronous else group
+        return group if isinstance(group, DefaultGroup) else None
 
     @property
     def gathers(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.rank import Numbers
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown, Values
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event, Loop, RankAgreement
 from gpudoctor.record import dataclass
 
@@ -58,7 +59,7 @@ class SetEpoch(Event):
     """`set_epoch(epoch)`. `target` is what it was called on."""
 
     target: Sampler | Loader | Dataset | Unknown
-    epoch: Values | None
+    epoch: Numbers | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.device import Devices
 from gpudoctor.lint.domain.function import Library
-from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.symbols import CallResult, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
@@ -113,12 +114,11 @@ class Save(FileEvent):
     `checkpoint` where it holds weights."""
 
     call: str
-    content: Values | None = None
     collective: bool = False
     waits: bool = False
     """The ranks wait for each other in it."""
     checkpoint: bool = True
-    states: tuple[tuple[str, Value], ...] = ()
+    states: tuple[tuple[str, StateDict | Module | Wrapper], ...] = ()
     """The state dicts and modules that are written, each with its entry in a dictionary, or an empty text."""
     states_when: tuple[Condition, ...] = ()
     """On which paths each of them is the one, where there are several for an entry."""
@@ -153,13 +153,11 @@ class Load(FileEvent):
     """`torch.load` and its kind."""
 
     call: str
-    map_location: Values | None = None
+    names_device: bool = False
+    """It says where to: `map_location=None` is what the call does without it."""
+    onto: Devices | None = None
+    """That, where it is a device and no function."""
     result: Unknown | None = None
-
-    @property
-    def names_device(self) -> bool:
-        """It says where to: `map_location=None` is what the call does without it."""
-        return self.map_location is not None and self.map_location.any(lambda value: not value.is_none)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +165,8 @@ class LoadState(Event):
     """`load_state_dict(state)`."""
 
     target: Module | Wrapper | Optimizer | Scheduler | Scaler | Unknown
-    state: Values | None
+    taken: tuple[StateDict, ...] = ()
+    """The states that it may be which the program itself has asked for."""
     strict: bool | None = True
     """True, False, or None where that is not known."""
     loaded: Unknown | None = None

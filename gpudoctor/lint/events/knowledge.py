@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.group import ManagedObject
@@ -40,7 +38,7 @@ class UseManaged(Event):
     """The settings that it was called with, by name where a stub says which is which."""
     otherwise: frozenset[str] = frozenset()
     """What the settings have it do in another way: fields of the stubs' word for it, as `accumulating`."""
-    config: Mapping[str, Values] | None = None
+    config: Arguments | None = None
     """The configuration that it was handed, flat: `zero_optimization.stage`. None where it is not all known."""
     config_path: str = ""
     """The file that says it, without links; empty where the program itself does."""
@@ -57,7 +55,11 @@ class UseManaged(Event):
 
     def configured(self, name: str) -> object:
         """The constant that an entry of the configuration surely is; None where it is not there, or not known."""
-        return constant_of(single_of(self.config.get(name))) if self.config is not None else None
+        return constant_of(self.entry(name))
+
+    def entry(self, name: str) -> Value | None:
+        """What an entry of the configuration surely is."""
+        return single_of(self.config.keywords.get(name)) if self.config is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +73,8 @@ class Prepare(Event):
     made: Value
     opaque: bool = False
     """Others were handed over that could not be followed."""
-    told: Mapping[str, Values] | None = None
-    """What else was said by name."""
+    told: frozenset[str] = frozenset()
+    """By which names something else was said."""
     by_itself: bool = False
     """The program has not asked for it here: a `Trainer` takes what it needs when it trains."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.device import Device, Devices
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.rank import Numbers
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Unknown, Values
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.record import dataclass
@@ -22,10 +23,13 @@ class Wrap(Event):
     wrapper: Module | Wrapper
     inner: Module | Wrapper
     kind: WrapperKind
-    device_ids: Values | None = None
-    model_device: Values | None = None
+    model_device: Devices | None = None
     group_exists: bool | None = None
     """A process group was initialised before: True, False, or None where that is not known."""
+    names_ids: bool | None = False
+    """`device_ids` is given: True, False, or None where it may be None."""
+    ids_at: Location | None = None
+    """Where the list of them is written."""
     ids: tuple[Device | None, ...] | None = None
     """The devices of `device_ids`, each None where it is not known; None where not even how many is."""
     trainable: bool | None = None
@@ -49,13 +53,6 @@ class Wrap(Event):
     def in_place(self) -> bool:
         """The model itself was changed: `fully_shard` puts nothing around it."""
         return self.kind is WrapperKind.FSDP and self.wrapper == self.inner
-
-    @property
-    def names_ids(self) -> bool | None:
-        """`device_ids` is given: True, False, or None where it may be None."""
-        if self.device_ids is None or self.device_ids.single == NONE:
-            return False
-        return True if self.device_ids.all(lambda value: value != NONE) else None
 
     @property
     def on_one_gpu(self) -> bool:
@@ -127,7 +124,7 @@ class Forward(Event):
     module: Module | Wrapper
     reached_at: Location | None = None
     inputs: tuple[Tensor, ...] = ()
-    device: Values | None = None
+    device: Devices | None = None
     graph: bool = True
     training: bool | None = None
     """In training mode: True, False, or None where that is not known."""
@@ -235,7 +232,7 @@ class ForwardShared(Event):
     has no other dimension."""
 
     module: Module | None
-    ways: Values | None
+    ways: Numbers | None
     by_all: bool
 
 

@@ -34,7 +34,7 @@ class Option:
     """A command line option: its flag, and what it is without it. Of another setting the flag is how it is read."""
 
     flag: str
-    default: Any
+    default: Const
     switch: bool = False
     """It takes no value: there or not."""
 
@@ -50,12 +50,12 @@ def options_of(log: Sequence[Event]) -> dict[Hashable, Option]:
         only = event.left_out
         # `-large` with one dash is an option, too.
         flag = next(iter(sorted((flag for flag in event.flags if flag.startswith("-")), key=_dashes)), "")
-        known = Option(flag, only.value, event.switch) if isinstance(only, Const) and flag else None
+        known = Option(flag, only, event.switch) if only is not None and flag else None
         found.setdefault(event.name, []).append(known)
     for each in (event for event in log if isinstance(event, SettingDefault)):
         # What is declared has its default there.
         if _setting(each.value) not in found:
-            found.setdefault(each.value, []).append(_read_as(each.text, each.left_out))
+            found.setdefault(each.value, []).append(Option(each.text, each.left_out))
     # Declared twice with different defaults, it is not known which one holds.
     alike = {name: each[0] for name, each in found.items() if all(other == each[0] for other in each)}
     options = {name: option for name, option in alike.items() if option is not None}
@@ -75,10 +75,6 @@ def _by_flag(option: Option, options: Options) -> Option:
 def _setting(value: Value) -> str:
     term = value.term
     return term.name if isinstance(term, Setting) else ""
-
-
-def _read_as(text: str, left_out: Value | None) -> Option | None:
-    return Option(text, left_out.value) if isinstance(left_out, Const) else None
 
 
 def left_out(value: Value, options: Options) -> Value:
@@ -210,11 +206,12 @@ def _options_in(asked: Premise, options: Options) -> tuple[Option, ...]:
 
 
 def _off(option: Option) -> _Off:
-    if option.switch or option.default is False:
+    default = option.default.value
+    if option.switch or default is False:
         return _Off.OFF
-    if option.default is True:
+    if default is True:
         return _Off.ON
-    return _Off.MISSING if option.default in (None, "") else _Off.OTHER
+    return _Off.MISSING if default in (None, "") else _Off.OTHER
 
 
 def _said(how: _Off, found: list[Option]) -> str:
@@ -225,7 +222,7 @@ def _said(how: _Off, found: list[Option]) -> str:
         return f"Only where {_flags(found)} {verb} off, which {verb} on by default."
     if how is _Off.MISSING:
         return f"Only with {_flags(found)}, which {verb} not given by default."
-    others = ", and ".join(f"another `{each.flag}` than the default, `{each.default}`" for each in found)
+    others = ", and ".join(f"another `{each.flag}` than the default, `{each.default.value!s}`" for each in found)
     return f"Only with {others}."
 
 
@@ -272,7 +269,7 @@ def _value(value: Value, options: Options) -> Const | None:
         return value
     option = _option(value, options)
     if option is not None:
-        return Const(option.default)
+        return option.default
     match value.term:
         # `step % args.every` is 0 in each step where that is 1.
         case Operation("%", _, divisor) if _value(divisor, options) == Const(1):
@@ -299,7 +296,8 @@ def _entry(value: Unknown) -> Option | None:
     if asked is None or asked[1] != "get" or not isinstance(asked[0], Unknown) or not asked[0].config:
         return None
     given = asked[2]
-    return _read_as(value.label, given[1].single if len(given) > 1 else NONE) if given else None
+    left_out = given[1].single if len(given) > 1 else NONE
+    return Option(value.label, left_out) if given and isinstance(left_out, Const) else None
 
 
 def _text_method(value: Value) -> tuple[Value, str, list[Const]] | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.device import Device, Devices
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown, Values
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -23,7 +23,7 @@ class Move(Event):
     """`x.to(device)`, `x.cuda()`: of a module (in place) or a tensor (a copy). `device` None: unknown."""
 
     subject: Tensor | Module | Wrapper
-    device: Values | None
+    device: Devices | None
     call: str
     dtype: bool = False
     to_dtype: str = ""

@@ -6,11 +6,14 @@ import builtins
 from collections.abc import Callable, Hashable, Sequence
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Parser
-from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.value import NONE, Const, Value, Values, int_of, single_of, text_of
+from gpudoctor.lint.domain.rank import Numbers, Rank, SettingValues, Size
+from gpudoctor.lint.domain.symbols import Setting
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, int_of, single_of, text_of
 from gpudoctor.lint.events.event_context import Event, RankAgreement
 from gpudoctor.lint.flow.condition import Literal
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.manifest.compiled import error_above
 from gpudoctor.record import dataclass
 
@@ -22,10 +25,10 @@ class InitGroup(Event):
     """`init_process_group`, or a library call that does it (`by`)."""
 
     by: str
-    backend: Values | None = None
-    init_method: Values | None = None
-    rank: Values | None = None
-    world_size: Values | None = None
+    backend: ValueSet[Const | Text | Unknown] | None = None
+    init_method: ValueSet[Const | Text | Unknown] | None = None
+    rank: Numbers | None = None
+    world_size: Numbers | None = None
     binds_device: bool = False
     """It is told the device of the rank."""
     timed: bool = False
@@ -58,6 +61,16 @@ class InitGroup(Event):
         return meets_by_environment(self.init_method)
 
     @property
+    def told_rank(self) -> Value | None:
+        """The one rank that it may be told."""
+        return single_of(self.rank)
+
+    @property
+    def told_size(self) -> Value | None:
+        """The one number of ranks that it may be told."""
+        return single_of(self.world_size)
+
+    @property
     def number_of_ranks(self) -> int | None:
         """How many ranks there are, where that is written as a number."""
         return int_of(single_of(self.world_size))
@@ -68,7 +81,7 @@ class InitGroup(Event):
         return self.rank is not None and self.rank.all(lambda told: isinstance(told, Rank) and told.formula is not None)
 
 
-def meets_by_environment(method: Values | None) -> bool:
+def meets_by_environment(method: ValueSet[Value] | None) -> bool:
     """This `init_method` reads from the environment where the ranks meet."""
     return method is None or method.all(lambda given: given == NONE or text_of(given) == "env://")
 
@@ -82,37 +95,37 @@ class DestroyGroup(Event):
 class Spawn(Event):
     """`mp.spawn(target, args, nprocs)`. `guarded` where it runs only under the main guard or in a function."""
 
-    target: Values
-    args: Values | None
-    nprocs: Values | None
-    args_node_is_tuple: bool
-    guarded: bool
+    target: str = ""
+    """What the program calls what is started."""
+    args: TupleOf | None = None
+    """What each process hands to it, behind its number, where that is given and known to be a tuple."""
+    nprocs: Const | Size | Unknown | None = None
+    guarded: bool = True
+    given: int | None = None
+    """How many arguments each process hands to the target, the rank included; None where it is not known."""
+    given_one: bool = False
+    """`args` is a value that surely cannot be unpacked."""
     required: tuple[int, int | None] | None = None
     """How few and how many positional arguments the target takes, None for many; None where it is not known."""
+    rank_called: str = ""
+    """What the target calls the argument that is the number of the process; empty where it gets none, or others."""
     target_is_local: bool = False
     target_in_notebook: bool = False
     """The target is defined in a cell: only a process that is forked knows it."""
-    start_method: Values | None = None
-    """As Python calls them; `remote` where the new process neither is a copy nor imports the program."""
+    start_method: str | None = ""
+    """As Python calls them; `remote` where the new process neither is a copy nor imports the program. Empty for the
+    default of the platform, and None where it may be several."""
     by: str = "mp.spawn"
 
     @property
     def number(self) -> int | None:
         """How many processes it starts, where that is written as a number."""
-        return int_of(single_of(self.nprocs))
-
-    def starts_by(self, method: str) -> bool:
-        """The new process is surely started in this way."""
-        return self.start_method is not None and self.start_method.all(lambda each: text_of(each) == method)
+        return int_of(self.nprocs)
 
     @property
     def imports(self) -> bool:
         """The new process imports the program, as with `spawn`; a forked one is a copy."""
-        # `mp.spawn` itself defaults to `spawn`, whatever the platform's default is.
-        return self.start_method is None or self.start_method.all(lambda method: method in _IMPORTING)
-
-
-_IMPORTING = (Const("spawn"), Const("forkserver"), NONE)
+        return self.start_method in ("spawn", "forkserver", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,12 +225,22 @@ class EnvironmentWrite(Event):
     """A write of an environment variable."""
 
     name: str
-    value: Values
+    value: SettingValues
 
     @property
     def text(self) -> str | None:
         """What is surely written; None where that is not known."""
         return text_of(self.value.single)
+
+    @property
+    def parts(self) -> list[Value]:
+        """What is put together to what may be written."""
+        return [part for value in self.value for part in value.in_text]
+
+    @property
+    def puts_back(self) -> bool:
+        """It may be what was read from this variable before."""
+        return self.value.any(lambda value: value.term == Anonymous("environment variable", self.name))
 
     def surely(self, test: Callable[[str], bool]) -> bool:
         """Whichever of several texts is written, it passes this test."""
@@ -238,13 +261,18 @@ class ArgumentDeclared(Event):
 
     name: str
     flags: tuple[str, ...]
-    default: Values | None = None
-    left_out: Value | None = None
+    default: SettingValues | None = None
+    left_out: Const | None = None
     """What it is where the user says nothing of it; None where that is not known."""
     switch: bool = False
     """It takes no value: `action="store_true"`."""
     parser: Parser | None = None
     """Where it is declared to one."""
+
+    @property
+    def chosen(self) -> Unknown:
+        """What the user says of it: `args.name`."""
+        return Unknown(Setting(self.name), "an option", config=True)
 
     @property
     def is_local_rank(self) -> bool:
@@ -268,10 +296,10 @@ class ArgumentsParsed(Event):
 class SettingDefault(Event):
     """A setting is read with what it is where it was never made: `getattr(args, "amp", False)`."""
 
-    value: Value
+    value: Unknown
     text: str
     """How the source would write it without that."""
-    left_out: Value
+    left_out: Const
 
 
 @dataclass(frozen=True, kw_only=True)

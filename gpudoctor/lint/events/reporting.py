@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Dataset, Loader
-from gpudoctor.lint.domain.tensor import Mark
-from gpudoctor.lint.domain.value import Unknown, Value
+from gpudoctor.lint.domain.tensor import Mark, Tensor
+from gpudoctor.lint.domain.value import Text, Unknown
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
@@ -48,7 +48,7 @@ class MetricShown(Event):
     """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `bar`."""
 
     how: str
-    value: Value
+    value: Tensor | Text | Unknown
     shards: frozenset[Loader | Mark] = frozenset()
     divergence: Divergence = Divergence.NONE
     """How far ranks may disagree about all that is shown together: on the rank where it says whose number it is."""

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.tensor import Extent, Mark, Tensor
-from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -47,7 +47,7 @@ class OwnLoss(Event):
     whole step, so that the trainer leaves the division to the loss; in each version of the trainer where
     `in_all_versions`."""
 
-    loss: Value
+    loss: Tensor | Unknown | None
     accumulated: int | None
     made_at: Location
     counted: bool
@@ -130,10 +130,11 @@ class GradientsSwitched(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MakeOptimizer(Event):
-    """An optimizer is made. `rate` is the learning rate that it was given, None where it was not."""
+    """An optimizer is made."""
 
     optimizer: Optimizer
-    rate: Values | None = None
+    rate_by_size: bool = False
+    """Its learning rate is computed from how many there are of something: ranks, GPUs, nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)

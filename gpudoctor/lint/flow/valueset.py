@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, disjunction
 
-V = TypeVar("V")
+V = TypeVar("V", covariant=True)
 W = TypeVar("W")
 
 
@@ -127,13 +127,13 @@ class ValueSet(Generic[V]):
 _new = object.__new__
 
 
-def set_of(value: V, when: Condition = ALWAYS) -> ValueSet[V]:
+def set_of(value: W, when: Condition = ALWAYS) -> ValueSet[W]:
     """The set of one value."""
     # Most sets are made here, and to call a class takes three times as long.
-    only: Binding[V] = _new(Binding)
+    only: Binding[W] = _new(Binding)
     only.value = value
     only.condition = when
-    made: ValueSet[V] = _new(ValueSet)
+    made: ValueSet[W] = _new(ValueSet)
     made.bindings = (only,)
     made._hash = None
     made.single = value

@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, Proce
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, Library, Namespace, Parser
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, as_setting
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -121,8 +121,8 @@ def _add_argument(call: Call[Parser]) -> Values:
         ArgumentDeclared,
         name=name,
         flags=flags,
-        default=default,
-        left_out=left_out,
+        default=as_setting(default) if default is not None else None,
+        left_out=left_out if isinstance(left_out, Const) else None,
         switch=switch,
         parser=call.receiver,
     )
@@ -224,7 +224,7 @@ def _set_defaults(call: Call[Parser]) -> Values:
     for name, values in call.keywords.items():
         call.do.set_entry(call.receiver, SettingState.kinds, name, singleton(Const("")))
         call.do.set_entry(call.receiver, SettingState.choices, name, _NO_CHOICES)
-        call.emit(ArgumentDeclared, name=name, flags=(), default=values)
+        call.emit(ArgumentDeclared, name=name, flags=(), default=as_setting(values))
         _add_name(call, name)
         _add_command(call, name, values)
     if call.open_ended:

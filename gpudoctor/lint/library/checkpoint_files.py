@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpudoctor.lint.analyses.state_dicts import origin, written
+from gpudoctor.lint.analyses.state_dicts import origin, taken, written
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import NO, FileState, ModuleState, SettingState, TensorState
 from gpudoctor.lint.domain.device import CPU
@@ -38,7 +38,7 @@ def _save(call: Call, effect: SaveEffect) -> Values:
     on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
     call.emit(
         Save, call=f".{call.name}" if call.receiver is not None else call.name, path=path, spelled=spelled,
-        content=content, states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
+        states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
         waits=effect.waits, checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
         shards=any(hands_out_shards(call.do, state) for _, state in states),
         emptied=any(is_emptied(call.do, state) for _, state in states),
@@ -49,11 +49,11 @@ def _save(call: Call, effect: SaveEffect) -> Values:
 @MODELS.method(Module, "save_pretrained", "push_to_hub")
 def _save_pretrained(call: Call[Module]) -> Values:
     told_who = bool(call.keywords.keys() & {"is_main_process", "save_function"})
-    (path, spelled), content = _target(call, 0, "save_directory"), singleton(call.receiver)
+    path, spelled = _target(call, 0, "save_directory")
     # A whole state may be handed over.
     emptied = "state_dict" not in call.keywords and not call.open_ended and is_emptied(call.do, call.receiver)
     call.emit(
-        Save, call="save_pretrained", path=path, spelled=spelled, content=content, told_who=told_who, emptied=emptied,
+        Save, call="save_pretrained", path=path, spelled=spelled, told_who=told_who, emptied=emptied,
         states=(("", call.receiver),) if emptied else (), shards=emptied,
     )  # fmt: skip
     return singleton(NONE)
@@ -202,7 +202,7 @@ def _load_state(call: Call[Module | Wrapper]) -> Values:
     loaded, entry = origin(call, state)
     inside = call.do.own_attribute(call.receiver, "module") if isinstance(call.receiver, Module) else None
     call.emit(
-        LoadState, target=call.receiver, state=state, strict=call.switch(1, "strict", usual=True), loaded=loaded,
+        LoadState, target=call.receiver, taken=taken(state), strict=call.switch(1, "strict", usual=True), loaded=loaded,
         entry=entry, as_wrapper=inside is not None and inside.any(lambda each: each.is_model),
     )  # fmt: skip
     note_loaded(call, call.receiver, loaded or single_of(state), from_file=entry is not None)
@@ -248,6 +248,8 @@ def _load(call: Call) -> Values:
         escaped_from="torch.load",
     )
     call.emit(
-        Load, call=call.name, path=call.given("f"), spelled=call.spelled(0, "f"), map_location=location, result=result
-    )
+        Load, call=call.name, path=call.given("f"), spelled=call.spelled(0, "f"), result=result,
+        onto=devices_of(location, call.place),
+        names_device=location is not None and location.any(lambda value: not value.is_none),
+    )  # fmt: skip
     return singleton(result)

@@ -22,11 +22,10 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.symbols import CallResult, Setting
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
-from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.dynamic_import import all_named
-from gpudoctor.lint.library.setting_classes import chosen_object, option
+from gpudoctor.lint.library.setting_classes import chosen_object, declare, option
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ def _option(call: Call) -> Values:
     name = long.lstrip("-").partition("/")[0].replace("-", "_")
     if name:
         default = call.keywords.get("default")
-        left_out = single_of(default)
-        call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out)
+        declare(call, name, flags, default)
         note_default(call, name, call.keywords.get("default"))
         declared = declared_by(call, name, call.keywords.get("default"))
         if declared is not None:
@@ -272,9 +270,7 @@ def _define(call: Call) -> Values:
     if not call.name.startswith("absl.flags.DEFINE_") or name is None:
         return call.unknown(CallResult(call.name, call.args), "flags", config=True)
     default = call.arg(1, "default")
-    call.emit(
-        ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=default.single if default else None
-    )
+    declare(call, name, (f"--{name}",), default)
     declared = declared_by(call, name, default)
     if declared is not None:
         call.do.set_entry(_all_flags(call.place), SettingState.declared, name, declared)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, term_of, text_of
@@ -35,6 +36,11 @@ class EngineSettings:
     path: str = ""
     launched: bool = False
     """The launcher hands over a file with it."""
+
+    @property
+    def entries(self) -> Arguments | None:
+        """The same, as events have it."""
+        return Arguments(keywords=dict(self.values)) if self.values is not None else None
 
 
 def configuration(call: Call, given: Values | None) -> EngineSettings:

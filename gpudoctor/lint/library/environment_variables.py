@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind, as_setting
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
@@ -124,7 +124,7 @@ def _write(call: Call, name: str, value: Values) -> None:
     if _of(call).copied_at is not None:
         call.do.set_own_attribute(_of(call), name, value_there)
         return
-    call.emit(EnvironmentWrite, name=name, value=value)
+    call.emit(EnvironmentWrite, name=name, value=as_setting(value))
     # A program that sets RANK itself, as spawned workers do, reads back what it wrote.
     call.do.set_entry(PROCESS, ProcessState.environment, name, value_there)
 

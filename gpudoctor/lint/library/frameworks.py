@@ -39,7 +39,7 @@ from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.sharding import note_sharded
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub, value_of_kind
-from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
+from gpudoctor.lint.library.torch_distributed import begin_group, group_exists, how_to_meet
 from gpudoctor.lint.library.torch_nn import new_module, put_on
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
@@ -141,7 +141,7 @@ def _note_charge(
         alone=known.told_devices and _one_process(call),
         given=_with_parts(call),
         otherwise=_done_otherwise(call),
-        config=settings.values,
+        config=settings.entries,
         config_path=settings.path,
         config_launched=settings.launched,
     )
@@ -373,10 +373,7 @@ def _init_distributed(call: Call) -> Values:
         begin_group(
             call,
             call.name,
-            backend=call.given("dist_backend"),
-            init_method=call.given("init_method"),
-            world_size=call.given("world_size"),
-            rank=call.given("rank"),
+            **how_to_meet(call, "dist_backend"),
             timed=call.given("timeout") is not None,
         )
     return take_charge(call)
@@ -399,8 +396,8 @@ def _prepare(call: Call, effect: PrepareEffect) -> Values:
 def _prepared_here(call: Call, effect: PrepareEffect, managed: ManagedObject, value: Value) -> Value:
     made = prepared(call, managed, value)
     call.emit(
-        Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended, told=call.keywords,
-        by_itself=effect.by_itself,
+        Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended,
+        told=frozenset(call.keywords), by_itself=effect.by_itself,
     )  # fmt: skip
     return made
 

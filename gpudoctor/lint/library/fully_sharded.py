@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.function import ContextManager, Method
 from gpudoctor.lint.domain.module import Module, WrapperKind
+from gpudoctor.lint.domain.rank import as_numbers
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
 from gpudoctor.lint.events.model import ForwardShared, ForwardTalks, ShardingRefused, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
@@ -66,7 +67,7 @@ def _tensor_parallel(call: Call) -> Values:
         core = value.core
         if isinstance(core, Module):
             call.emit(ForwardTalks, module=core)
-            call.emit(ForwardShared, module=core, ways=ranks_along(call.do, mesh), by_all=is_whole(mesh))
+            call.emit(ForwardShared, module=core, ways=as_numbers(ranks_along(call.do, mesh)), by_all=is_whole(mesh))
             note_sharded(call.do, core, stays_on_cpu=is_of_cpus(call.do, mesh))
     return given
 
@@ -75,7 +76,7 @@ def _tensor_parallel(call: Call) -> Values:
 def _context_parallel(call: Call) -> Values:
     """It cuts sequences up among the ranks of a mesh: attention gets what it needs from the others."""
     mesh = call.arg(0, "mesh")
-    call.emit(ForwardShared, module=None, ways=ranks_along(call.do, mesh), by_all=is_whole(mesh))
+    call.emit(ForwardShared, module=None, ways=as_numbers(ranks_along(call.do, mesh)), by_all=is_whole(mesh))
     return singleton(ContextManager(call.name))
 
 

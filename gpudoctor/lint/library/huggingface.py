@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.analyses.state_dicts import origin
+from gpudoctor.lint.analyses.state_dicts import origin, taken
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -71,7 +71,7 @@ def _training_arguments(call: Call) -> Values:
     settings = configuration(call, call.keywords["deepspeed"]) if "deepspeed" in call.keywords else EngineSettings()
     call.emit(
         UseManaged, framework="transformers", call=call.name, several=several, given=call.arguments,
-        config=settings.values, config_path=settings.path,
+        config=settings.entries, config_path=settings.path,
     )  # fmt: skip
     made = _settings_of(call, call.name)
     _note_spreading(call, made, settings, any(map(_is_on, call.keywords.get("fsdp") or ())))
@@ -304,5 +304,5 @@ def _load_adapter(call: Call) -> Values:
     state, model = call.arg(1, "peft_model_state_dict"), call.first
     if isinstance(model, (Module, Wrapper)):
         loaded, entry = origin(call, state)
-        call.emit(LoadState, target=model, state=state, loaded=loaded, entry=entry)
+        call.emit(LoadState, target=model, taken=taken(state), loaded=loaded, entry=entry)
     return call.unknown(CallResult(call.name, call.args), "names that did not fit")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial, function_of
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Namespace, Partial, function_of
 from gpudoctor.lint.domain.group import Cluster
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
 from gpudoctor.lint.flow.condition import Divergence
@@ -61,14 +62,16 @@ def _spawn(call: Call) -> Values:
             call.do.launch.run_spawned(target, Arguments((singleton(Const(0)), *(rest or ()))), call.node)
         return call.unknown(Anonymous("spawned", call.place), "the spawned process")
     call.emit(
-        Spawn, target=target or singleton(NONE), args=args, nprocs=call.given("nprocs"),
+        Spawn, target=called(target), args=given if isinstance(given, TupleOf) else None,
+        nprocs=_as_number(call.given("nprocs")), guarded=call.do.launch.under_main_guard, required=_required(only),
+        given=1 if args is None else 1 + len(given.items) if isinstance(given, TupleOf) else None,
         # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
-        args_node_is_tuple=given is None or known_items(call.do, given) is not None,
-        guarded=call.do.launch.under_main_guard, required=_required(only),
+        given_one=args is not None and known_items(call.do, given) is None and args.all(_is_one),
+        rank_called=only.node.args.args[0].arg if isinstance(only, Function) and only.node.args.args else "",
         # Spawned workers are pickled by name: "Can't pickle local object".
         target_is_local=isinstance(only, Function) and (len(only.scopes) > 1 or isinstance(only.node, ast.Lambda)),
         target_in_notebook=isinstance(only, Function) and only.place.path.endswith(".ipynb"),
-        start_method=call.given("start_method"),
+        start_method=_method_of(call.given("start_method") or singleton(Const("spawn"))),
     )  # fmt: skip
     call.do.launch.assume_several_processes(nprocs)
     if target is not None:
@@ -101,9 +104,11 @@ def _process(call: Call) -> Values:
     if not counted:
         return _helper(call)
     call.emit(
-        Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
-        target_is_local=False, start_method=_start_method(call),
-    )  # fmt: skip
+        Spawn,
+        target=called(target),
+        args=_as_tuple(args),
+        start_method=_start_method(call),
+    )
     # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
     if in_loop or counter is not None:
         call.do.launch.assume_counted(counter)
@@ -124,9 +129,10 @@ def _started(call: Call[Instance]) -> Values:
     # One for each of a counter that its constructor was given: that is its rank.
     if _holds_counter(call, call.receiver) and call.do.execution.open_loops:
         call.emit(
-            Spawn, target=run, args=None, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
-            target_is_local=False, start_method=_start_method(call),
-        )  # fmt: skip
+            Spawn,
+            target=called(run),
+            start_method=_start_method(call),
+        )
         call.do.launch.assume_counted()
     else:
         call.emit(Escape, into="multiprocessing.Process")
@@ -172,12 +178,42 @@ def _holds_counter(call: Call, value: Value) -> bool:
     return _is_counted(value) or (isinstance(value, Instance) and any(map(_is_counted, attributes_of(call.do, value))))
 
 
-def _start_method(call: Call) -> Values | None:
-    """How `Process` starts one; None where that is not known."""
+def _start_method(call: Call) -> str | None:
+    """How `Process` starts one; empty where that is not known."""
     if call.name.endswith("get_context.Process"):
-        return None
+        return ""
     # Until Python 3.14 it forks on Linux.
-    return call.do.state(PROCESS, ProcessState.start_method) or singleton(Const("fork"))
+    return _method_of(call.do.state(PROCESS, ProcessState.start_method) or singleton(Const("fork")))
+
+
+def _method_of(given: Values) -> str | None:
+    """The method that is asked for; empty for that of the platform, None where it is not known."""
+    only = given.single
+    return "" if only is not None and only.is_none else text_of(only)
+
+
+def called(target: Values | None) -> str:
+    """What the program calls what is started, for people."""
+    only = single_of(target)
+    return (function_of(only) or only).label if only is not None else ""
+
+
+def _as_number(given: Values | None) -> Value | None:
+    only = single_of(given)
+    return only if isinstance(only, (Const, Size, Unknown)) else None
+
+
+def _as_tuple(given: Values | None) -> TupleOf | None:
+    only = single_of(given)
+    return only if isinstance(only, TupleOf) else None
+
+
+def _is_one(value: Value) -> bool:
+    """It cannot be unpacked."""
+    # Text can be unpacked, letter by letter; the wrong count then shows it.
+    if isinstance(value, Unknown):
+        return value.kind in ("int", "float", "bool")
+    return isinstance(value, (Namespace, Rank, Size)) or (value.is_constant and not value.is_text)
 
 
 @MODELS.callable("torch.multiprocessing.set_start_method")
@@ -242,8 +278,8 @@ def _notebook_launcher(call: Call) -> Values:
     if count is not None and count.single == Const(1):
         return call.do.call(function, Arguments(items or ()), call.node)
     call.emit(
-        Spawn, target=function, args=given, nprocs=count, args_node_is_tuple=True, guarded=True,
-        start_method=singleton(Const("fork")), by="notebook_launcher",
+        Spawn, target=called(function), args=_as_tuple(given), nprocs=_as_number(count), start_method="fork",
+        by="notebook_launcher",
     )  # fmt: skip
 
     def prepare() -> None:
@@ -273,9 +309,6 @@ def _launch_function(call: Call, effect: LaunchEffect) -> Values:
     items = known_items(call.do, given.single) if given is not None and given.single is not None else ()
     if function is not None:
         if effect.meet:
-            call.emit(
-                Spawn, target=function, args=given, nprocs=None, args_node_is_tuple=True, guarded=True,
-                start_method=singleton(Const("remote")), by=call.full_name,
-            )  # fmt: skip
+            call.emit(Spawn, target=called(function), args=_as_tuple(given), start_method="remote", by=call.full_name)
         call.do.launch.run_spawned(function, Arguments(tuple(items or ())), call.node)
     return singleton(call.result("what the processes return", fresh=True))

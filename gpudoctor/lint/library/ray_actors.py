@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import PROCESS, YES, ClassState, ProcessState
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE, Const
+from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
+from gpudoctor.lint.library.process_launchers import called
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 if TYPE_CHECKING:
@@ -59,10 +60,7 @@ def _asked_for(call: Call) -> Values:
 
 def _note_start(call: Call) -> None:
     """What is called here is done by each of the ranks, in its own process."""
-    call.emit(
-        Spawn, target=call.args[0], args=None, nprocs=None, args_node_is_tuple=True, guarded=True,
-        start_method=singleton(Const("remote")), by=_REMOTE,
-    )  # fmt: skip
+    call.emit(Spawn, target=called(call.args[0]), start_method="remote", by=_REMOTE)
 
 
 @MODELS.callable(f"{_REMOTE}.call")

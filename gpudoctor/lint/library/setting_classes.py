@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import Class, Instance, class_of
+from gpudoctor.lint.domain.rank import as_setting
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import Unknown, single_of
+from gpudoctor.lint.domain.value import Unknown, const_of
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default
 from gpudoctor.lint.library.missing_attributes import note_opened
@@ -24,10 +25,15 @@ def chosen_object(call: Call, cls: Class) -> Values:
     return call.do.modules.object_of_settings(cls, call.node, partial(option, call))
 
 
+def declare(call: Call, name: str, flags: tuple[str, ...], default: Values | None) -> None:
+    """Log that an option is declared."""
+    held = as_setting(default) if default is not None else None
+    call.emit(ArgumentDeclared, name=name, flags=flags, default=held, left_out=const_of(default))
+
+
 def option(call: Call, name: str, default: Values | None) -> Values:
     """An option of the command line that is made of a parameter or a field."""
-    left_out = single_of(default)
-    call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=left_out)
+    declare(call, name, (f"--{name}",), default)
     note_default(call, name, default)
     declared = declared_by(call, name, default)
     chosen = singleton(Unknown(Setting(name), "chosen at the start", name, config=True))

@@ -15,7 +15,8 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, int_of, single_of
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, int_of, single_of
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.flow.valueset import union
@@ -151,8 +152,9 @@ def _own_loss(call: Call) -> Values:
         of_language = any(map(LANGUAGE_MODEL.fits, names))
         counted = of_language or (language_only.single == FALSE and any(map(TEXT_CLASSIFIER.fits, names)))
         number = int_of(single_of(accumulated))
+        only = loss.single if isinstance(loss.single, (Tensor, Unknown)) else None
         call.emit(
-            OwnLoss, loss=single_of(loss) or NONE, accumulated=number, made_at=function.place, counted=counted,
+            OwnLoss, loss=only, accumulated=number, made_at=function.place, counted=counted,
             in_all_versions=of_language,
         )  # fmt: skip
     return singleton(NONE)

@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.rank import as_numbers
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Truth, Unknown, Value, Values, single_of
@@ -379,7 +380,7 @@ def _inner_sampler(call: Call[Sampler]) -> Values:
 # `IterableDataset` of Hugging Face reshuffles by its own `set_epoch`.
 @MODELS.method(Dataset, "set_epoch")
 def _set_epoch(call: Call[Sampler | Loader | Unknown | Dataset]) -> Values:
-    call.emit(SetEpoch, target=call.receiver, epoch=call.arg(0, "epoch"))
+    call.emit(SetEpoch, target=call.receiver, epoch=as_numbers(call.arg(0, "epoch")))
     return singleton(NONE)
 
 
@@ -388,7 +389,7 @@ def _kept_by_sampler(do: LibraryContext, owner: Sampler, name: str, values: Valu
     """A sampler of the project that keeps another one draws from it, and may tell it the epoch. Which may be set."""
     # `sampler.epoch = epoch` from outside is what `set_epoch` does.
     if name == "epoch" and do.execution.reached_at(owner) is None:
-        do.emit(SetEpoch, at=place, target=owner, epoch=values)
+        do.emit(SetEpoch, at=place, target=owner, epoch=as_numbers(values))
     inside = tuple(value for value in values if isinstance(value, Sampler) and value != owner)
     cls = owner.own
     if inside and cls is not None and cls.complete and not mentions(cls, "set_epoch"):

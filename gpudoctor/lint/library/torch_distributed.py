@@ -24,11 +24,23 @@ from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Library, Method, library_name_of
-from gpudoctor.lint.domain.group import DefaultGroup, Group, Work, group_of_its_own
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.group import DefaultGroup, Group, Work, group_of
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind, as_numbers
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult, Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Anonymous,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    of_kinds,
+    single_of,
+)
 from gpudoctor.lint.events.collective import Collective, ResultUsed
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
@@ -54,6 +66,16 @@ def group_exists(do: LibraryContext) -> bool | None:
     # Until somebody initialises it there is none: collectives raise "Default process group has not been initialized".
     # Under `if args.distributed:` only some paths have it.
     return {NO: False, MAYBE: None, YES: True}[do.flag(PROCESS, ProcessState.group)]
+
+
+def how_to_meet(call: Call, backend: str = "backend") -> dict[str, object]:
+    """How the processes of a group find each other, as the call says."""
+    texts = {"backend": call.given(backend), "init_method": call.given("init_method")}
+    numbers = {"world_size": call.given("world_size"), "rank": call.given("rank")}
+    return {
+        **{name: of_kinds(given, Const, Text, Unknown) for name, given in texts.items()},
+        **{name: as_numbers(given) for name, given in numbers.items()},
+    }
 
 
 def begin_group(call: Call, by: str, **fields: object) -> None:
@@ -94,10 +116,7 @@ def _init(call: Call) -> Values:
     begin_group(
         call,
         call.name,
-        backend=call.given("backend"),
-        init_method=call.given("init_method"),
-        world_size=call.given("world_size"),
-        rank=call.given("rank"),
+        **how_to_meet(call),
         # Binds the group to a GPU (torch 2.3), which makes `set_device` less needed.
         binds_device=bound is not None,
         timed=call.given("timeout") is not None,
@@ -163,7 +182,7 @@ def _collective(call: Call) -> Values:
     asynchronous = call.is_true(-1, "async_op")
     subject = next((v for v in flatten(call.do, list(target or ())) if isinstance(v, Tensor)), None)
     work = Work(call.allocation_site(), call.place, call.label, subject)
-    group = group_of_its_own(call.given("group"))
+    group = group_of(call.given("group"))
     call.emit(
         Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
         group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, effect),
@@ -179,7 +198,7 @@ def _collective(call: Call) -> Values:
         mark_result(call, effect, target)
     if asynchronous:
         begin_work(call, name, work, flatten(call.do, list(target or ())))
-    elif group is None:
+    elif isinstance(group, DefaultGroup):
         # Ranks that have met have done what they began before.
         end_work(call, None)
     call.do.set_state(work, WorkState.call, singleton(Const(name)))
@@ -299,7 +318,7 @@ def _functional(call: Call) -> Values:
     call.emit(
         Collective, call=name, by="torch.distributed.nn", subject=call.args[0] if call.args else call.given("tensor"),
         in_place=False, returned=result, effect=call.effect(CollectiveEffect) or CollectiveEffect(),
-        group=group_of_its_own(call.given("group")),
+        group=group_of(call.given("group")),
     )  # fmt: skip
     call.do.set_flag(result, TensorState.reduced)
     return singleton(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.analyses.state_dicts import origin
+from gpudoctor.lint.analyses.state_dicts import origin, taken
 from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.container import Enumerated, ListOf
 from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, constant_of, single_of
@@ -115,7 +116,8 @@ def new_optimizer(call: Call) -> Optimizer:
     # "not in the optimizer" may be said only where all that went in is known; `**extra` holds no second `params`.
     complete = complete and (given is not None or not call.open_ended)
     made = Optimizer(call.allocation_site(), call.place, call.label, call.name, modules, complete)
-    call.emit(MakeOptimizer, optimizer=made, rate=call.arg(1, "lr"))
+    by_size = any(isinstance(part, Size) for part in provenance_of(call.arg(1, "lr")))
+    call.emit(MakeOptimizer, optimizer=made, rate_by_size=by_size)
     return made
 
 
@@ -213,7 +215,7 @@ def _state_dict(call: Call[Optimizer]) -> Values:
 def _load_state(call: Call[Optimizer | Scheduler | Scaler]) -> Values:
     state = call.arg(0, "state_dict")
     loaded, entry = origin(call, state)
-    call.emit(LoadState, target=call.receiver, state=state, loaded=loaded, entry=entry)
+    call.emit(LoadState, target=call.receiver, taken=taken(state), loaded=loaded, entry=entry)
     return singleton(NONE)
 
 

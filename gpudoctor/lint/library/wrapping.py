@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library, Method, class_of
-from gpudoctor.lint.domain.group import group_of_its_own
+from gpudoctor.lint.domain.group import DefaultGroup, group_of
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.rank import Rank
@@ -93,10 +93,10 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         ids,
         FALSE if effect.fixed else _broadcasts(call),
         rearranges=not effect.fixed,
-        own_group=group_of_its_own(call.keywords.get("process_group")) is not None,
+        own_group=not isinstance(group_of(call.keywords.get("process_group")), DefaultGroup),
     )
     call.emit(
-        Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids,
+        Wrap, wrapper=wrapper, inner=inner, kind=kind, **_named_ids(ids),
         model_device=device.restrict(when) if device is not None else None,
         group_exists=group_exists(call.do), ids=_devices(call, ids),
         trainable=is_trainable(call.do, inner), find_unused=call.switch(-1, "find_unused_parameters"),
@@ -133,6 +133,14 @@ def _seen(value: Value, place: Location) -> Module | Wrapper:
 def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
     only = single_of(ids)
     return known_items(call.do, only) if isinstance(only, (ListOf, TupleOf)) else None
+
+
+def _named_ids(ids: Values | None) -> dict[str, object]:
+    """Whether `device_ids` is given, and where it is written."""
+    if ids is None or (ids.single is not None and ids.single.is_none):
+        return {}
+    surely = not ids.any(lambda value: value.is_none)
+    return {"names_ids": surely or None, "ids_at": ids.single.place if ids.single is not None else None}
 
 
 def _devices(call: Call, ids: Values | None) -> tuple[Device | None, ...] | None:
@@ -293,7 +301,7 @@ def _init(call: Call[Module]) -> Values:
     kind = next((kind for name, kind in BASES.items() if name in names), None)
     for value in (call.arg(0, "module") or ()) if kind is not None else ():
         call.emit(
-            Wrap, wrapper=module, inner=value, kind=kind, device_ids=call.arg(1, "device_ids"),
+            Wrap, wrapper=module, inner=value, kind=kind, **_named_ids(call.arg(1, "device_ids")),
             model_device=device_of(call.do, value), group_exists=group_exists(call.do),
         )  # fmt: skip
         call.do.set_own_attribute(module, "module", singleton(value))

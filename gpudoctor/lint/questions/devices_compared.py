@@ -32,6 +32,16 @@ def current_gpu(device: Value) -> bool:
     return device.is_cuda and device.index is None
 
 
+def first_gpu(named: Device | None = None) -> Device:
+    """The first GPU, which is what was named there."""
+    return Device("cuda", Const(0), named.place if named is not None else None)
+
+
+def as_text(device: Device) -> Value:
+    """The text that names it, where its number is written in the program."""
+    return Const(f"{device.type}:{device.literal_index}")
+
+
 def devices_differ(one: Device, other: Device) -> bool:
     """Surely not the same device on all ranks: another type, another number, or a number beside a rank."""
     if one.type != other.type:

@@ -23,7 +23,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Mapping
 
     from gpudoctor.lint.events.files import FileEvent
     from gpudoctor.lint.program import Program
@@ -39,7 +39,7 @@ def readings_in_path(program: Program, event: FileEvent) -> Iterator[Hashable]:
         yield from _readings_in(path, defaults)
 
 
-def _readings_in(path: Value, defaults: dict[str, Value]) -> Iterator[Hashable]:
+def _readings_in(path: Value, defaults: Mapping[str, Value]) -> Iterator[Hashable]:
     """What was read for this name; nothing where ranks are to have names of their own, or may have agreed on one."""
     if path.divergence & (Divergence.RANK | Divergence.UNREAD):
         return

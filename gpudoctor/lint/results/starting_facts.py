@@ -110,10 +110,9 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
 def _written_counts(programs: Sequence[Program]) -> Iterator[tuple[int, Location]]:
     """Numbers that are given for that of all processes, of which a launcher starts as many as it is told."""
     launched = [program for program in programs if program.world is LaunchWorld.TORCHRUN]
-    given = [(event.world_size, event.location) for program in launched for event in program.events(InitGroup)]
-    given += [(made.sampler.replicas, made.location) for program in launched for made in program.events(MakeSampler)]
-    for values, at in given:
-        number = int_of(single_of(values))
+    made = [(event.number_of_ranks, event.location) for program in launched for event in program.events(InitGroup)]
+    samplers = (event for program in launched for event in program.events(MakeSampler))
+    for number, at in [*made, *((int_of(single_of(each.sampler.replicas)), each.location) for each in samplers)]:
         if number is not None and number > 1:
             yield number, at
 

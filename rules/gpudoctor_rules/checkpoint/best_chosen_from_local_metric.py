@@ -30,16 +30,14 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.symbols import asked_of
-from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.questions.asked_in_tests import shards_asked
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Program, Recording
+    from gpudoctor.api.pack import Literal, Program, Recording, Value
     from gpudoctor.run.recording import Pass, Process, Written
 
 
@@ -108,10 +106,6 @@ def _evaluated_before(rank: Process, save: Written) -> Pass | None:
 
 def _validated_by(guard: Literal, trained: Container[Value | None]) -> Loader | None:
     """The loader of whose shard the test asks, where that is one that is not trained with."""
-    # `first or error < best` asks for the error as well.
-    parts = [guard, *guard.atom.every, *guard.atom.none]
-    values = [value for part in parts for value in asked_of(part)]
-    shards = {each for value in values if isinstance(value, (Tensor, Unknown)) for each in value.shards}
-    found = [each for each in shards if isinstance(each, Loader) and each not in trained]
+    found = [each for each in shards_asked(guard) if isinstance(each, Loader) and each not in trained]
     # Several loaders may be in one number: the first in the source, so that runs agree.
     return min(found, key=lambda each: each.place, default=None)

@@ -6,15 +6,14 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.symbols import Compares, Operation
 from gpudoctor.lint.domain.tensor import TensorOrigin
-from gpudoctor.lint.domain.value import term_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
+from gpudoctor.lint.questions.asked_in_tests import asks_for_one_round
 from gpudoctor.record import dataclass
 from gpudoctor_rules.collective._sides import Alone, reached_alone
 
@@ -38,7 +37,7 @@ def steps_together(program: Program) -> Iterator[JointStep]:
         if not (program.on_both_sides(event) or _only_loops_may_differ(event)):
             continue
         # A group of its own may hold just the ranks that stay.
-        if isinstance(event, Collective) and event.group is None:
+        if isinstance(event, Collective) and event.of_all_ranks:
             yield JointStep(f"`{event.call}`", event)
         elif isinstance(event, Backward) and _exchanges_gradients(program, event, sharded):
             yield JointStep("the gradient exchange of `backward`", event)
@@ -139,32 +138,15 @@ def _skips(leaving: LeaveLoop, step: Event) -> bool:
     # done in one round alone, as where `step + 1 == len(loader)`, lies behind it.
     if later and there == _round_of(leaving.loop, leaving):
         return True
-    once = set(filter(None, map(_place_of_one_round, leaving.condition)))
-    return leaving.how != "continue" and once.isdisjoint(map(_place_of_one_round, step.condition))
+    once = {guard.atom.place for guard in leaving.condition if asks_for_one_round(guard)}
+    alike = (guard.atom.place for guard in step.condition if asks_for_one_round(guard))
+    return leaving.how != "continue" and once.isdisjoint(alike)
 
 
 def _of_those_who_stay(leaving: LeaveLoop) -> Condition:
     """What all have passed before the test that parts them."""
     parting = {*leaving.rank_guards, *leaving.local_guards}
     return Condition(frozenset(guard for guard in leaving.condition if guard not in parting))
-
-
-def _place_of_one_round(guard: Literal) -> Location | None:
-    """Where it is asked whether a counter has come to a number, which it does in one round of the loop."""
-    asked = guard.atom.key
-    if not (guard.holds and isinstance(asked, Compares) and asked.operator == "=="):
-        return None
-    return guard.atom.place if _counts_up(asked.left) is not _counts_up(asked.right) else None
-
-
-def _counts_up(value: Value) -> bool:
-    """Another number in each round: a counter, and what is added to it."""
-    match term_of(value):
-        case Operation("+" | "-", left, right):
-            return _counts_up(left) or _counts_up(right)
-        case Operation():
-            return False
-    return bool(value.divergence & Divergence.BATCH_INDEX)
 
 
 def _round_of(loop: Loop, event: Event) -> int | None:

@@ -59,7 +59,7 @@ class BarrierEveryStep(Rule):
         found: dict[Loop, list[Collective]] = {}
         waited: set[tuple[Location, ...]] = set()
         for event in program.events(Collective):
-            if not event.waits or event.group is not None or event.order in timed:
+            if not event.waits or not event.of_all_ranks or event.order in timed:
                 continue
             loop = _step_loop(program, event)
             if loop is None or event.rank_guards or not _in_every_step(program, event, loop):

@@ -130,7 +130,7 @@ def _remark(program: Program, event: Collective) -> Remark | None:
         return None
     if event.flaw in BY_RANK:
         # In a group of its own, or with another rank named, somebody else may have the list.
-        return BY_RANK[event.flaw] if event.group is None and program.by_every_rank(event) else None
+        return BY_RANK[event.flaw] if event.of_all_ranks and program.by_every_rank(event) else None
     # What is left has no words of its own: the name of the argument says enough.
     missing = event.flaw.removeprefix("lacks ")
     remark = Remark(f"lacks `{missing}`: each rank ends with `TypeError` here.", f"Pass `{missing}` as well.")

@@ -56,7 +56,7 @@ class CpuTensorWithNccl(Rule):
         if made is None:
             return
         for event in program.events(Collective):
-            if not event.on_cpu or event.group is not None:
+            if not event.on_cpu or not event.of_all_ranks:
                 continue
             # One is enough to end the call.
             tensor = event.on_cpu[0]

@@ -32,22 +32,18 @@ https://docs.pytorch.org/tutorials/advanced/generic_join.html; run on two CPU ra
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import ClockReading, HandlerHasRun, asked_of
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Term, Truth, Value
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.process import Caught, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
-from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import Program, ranks_in_words
+from gpudoctor.lint.questions.asked_in_tests import asks_clock, asks_output, asks_own_reading, asks_signal
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
@@ -190,16 +186,11 @@ def _on_local_data(program: Program) -> Iterator[tuple[LeaveLoop, Literal]]:
         deciding = [guard for guard in asked if guard not in behind]
         # A counter is another one on each rank because rounds were skipped before it: then that is the mistake.
         if not behind.isdisjoint(event.local_guards):
-            deciding = [guard for guard in deciding if _on_own_reading(guard)]
+            deciding = [guard for guard in deciding if asks_own_reading(guard)]
         if event.how in _QUIET_WAYS and deciding:
             yield event, deciding[-1]
         # Also from ways that end in an error: what comes after them is no decision either.
         behind.update(guard.negated() for guard in event.local_guards)
-
-
-def _on_own_reading(guard: Literal) -> bool:
-    """It asks about a tensor, the clock or a signal, and not only about what was counted."""
-    return any(isinstance(part, (Tensor, ClockReading, HandlerHasRun)) for part in provenance_of(guard, 6))
 
 
 def _on_the_rank(program: Program) -> list[LeaveLoop]:
@@ -225,8 +216,7 @@ def _by_those_who_stay(event: LeaveLoop, step: Event) -> bool:
 
 def _may_agree(guard: Literal) -> bool:
     """What code that was not read has a part in may be the same everywhere, but for what a model says of a batch."""
-    of_a_model = any(isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT for each in asked_of(guard))
-    return bool(guard.atom.divergence & Divergence.UNREAD) and not of_a_model
+    return bool(guard.atom.divergence & Divergence.UNREAD) and not asks_output(guard)
 
 
 def _asked_here(event: LeaveLoop, guards: tuple[Literal, ...]) -> list[Literal]:
@@ -247,7 +237,7 @@ def _kind(event: LeaveLoop) -> Hashable:
 
 def _subject(event: LeaveLoop, guard: Literal | None) -> str:
     if guard is not None:
-        if isinstance(first_asked(guard).atom.key, HandlerHasRun):
+        if asks_signal(first_asked(guard)):
             return f"{SIGNAL} A rank that has got one"
         return f"{_about(guard)}. Where it decides so, the rank" if guard.atom.text else "A rank"
     reached = ranks_in_words(event)
@@ -255,31 +245,14 @@ def _subject(event: LeaveLoop, guard: Literal | None) -> str:
 
 
 def _left_where(guard: Literal, first: Literal) -> str:
-    if isinstance(first.atom.key, HandlerHasRun):
+    if asks_signal(first):
         return f"{SIGNAL} A rank that has {'not ' if first.holds else ''}got one"
     return f"{_about(guard)}. Where it decides otherwise, the rank"
 
 
 def _about(guard: Literal) -> str:
-    whose = "asks the clock of this rank" if _of_a_clock(guard.atom.key) else "is about this rank's own data"
+    whose = "asks the clock of this rank" if asks_clock(guard) else "is about this rank's own data"
     return f"`{guard.atom.text}` {whose}"
-
-
-def _of_a_clock(asked: object) -> bool:
-    """What a test compares is made of what a clock said."""
-    parts: Iterable[object] = ()
-    match asked:
-        case ClockReading():
-            return True
-        case Truth(literal):
-            parts = (literal.atom.key,)
-        case Value():
-            parts = (asked.term,)
-        case Term():
-            parts = asked.parts
-        case ValueSet() | tuple():
-            parts = asked
-    return any(map(_of_a_clock, parts))
 
 
 def _tests(event: LeaveLoop, guard: Literal | None) -> list[tuple[str, Location | None]]:

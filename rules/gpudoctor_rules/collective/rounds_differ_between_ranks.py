@@ -38,25 +38,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.domain.container import Enumerated, Range
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Attribute, Item, MethodResult
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.loop_bounds import goes_by_size, parting_bound
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._together import JointStep, steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Literal, Loop, Program, Recording, Values
+    from gpudoctor.api.pack import Event, Loop, Program, Recording
 
 
 class RoundsDifferBetweenRanks(Rule):
@@ -105,7 +101,7 @@ class RoundsDifferBetweenRanks(Rule):
 
     def _begun_apart(self, step: JointStep, told: set[Location]) -> Iterator[Finding]:
         """`if rank == 0: begin = checkpoint["epoch"]`, then `for epoch in range(begin, epochs)`."""
-        loop, asked = next(((loop, test) for loop in step.event.loops if (test := _parting(loop))), (None, None))
+        loop, asked = next(((loop, test) for loop in step.event.loops if (test := parting_bound(loop))), (None, None))
         if loop is None or asked is None or loop.location in told or "join" in step.event.context.contexts:
             return
         told.add(loop.location)
@@ -121,20 +117,6 @@ class RoundsDifferBetweenRanks(Rule):
             # Both values may happen to be the same.
             confidence=Confidence.LIKELY,
         )
-
-
-def _parting(loop: Loop) -> Literal | None:
-    """The test of the rank by which its bounds are this or that; none where a rank may have what the others have."""
-    ranges = [value for value in loop.source or () if isinstance(value, Range)]
-    for bound in (each for value in ranges for each in (value.start, value.stop)):
-        asked = [test for binding in bound.bindings for test in binding.condition.depending_on(Divergence.RANK)]
-        sure = [test for test in asked if not test.atom.divergence & Divergence.UNREAD]
-        for test in sorted(sure, key=lambda each: not each.holds):
-            here = {each.value for each in bound.bindings if test in each.condition.literals}
-            elsewhere = {each.value for each in bound.bindings if test.negated() in each.condition.literals}
-            if elsewhere and not here <= elsewhere:
-                return test
-    return None
 
 
 def _forwards(program: Program) -> Iterator[JointStep]:
@@ -157,42 +139,12 @@ def _own_loop(event: Event) -> Loop | None:
     if around is None or around.over is None:
         return None
     size = around.over.batch_size
-    alone = size is None or all(each in (Const(1), NONE) for each in size)
+    alone = size is None or size.all(lambda each: each.is_none or each.in_python == 1)
     # Several samples are stacked, and so of one size, unless somebody pads or packs them.
     if not alone and not around.over.custom_collate:
         return None
     inner = event.loops[event.loops.index(around) + 1 :]
-    return next((loop for loop in inner if _goes_by_size(loop)), None)
-
-
-def _goes_by_size(loop: Loop) -> bool:
-    """`for z in range(0, image.shape[2], 96)`: as many rounds as the sample is large."""
-    return any(_is_size(each) for bound in _bounds(loop.source) for each in provenance_of(bound))
-
-
-def _bounds(source: Values | None) -> Iterator[object]:
-    for value in source or ():
-        if isinstance(value, Range):
-            yield from value.stop
-        elif isinstance(value, Enumerated):
-            for items in value.items:
-                yield from _bounds(items)
-
-
-def _is_size(value: object) -> bool:
-    """How large one sample is; how many there are in a batch is the same on all ranks."""
-    match value:
-        case Unknown(Item(Unknown(Attribute(Tensor() as of, "shape")), Const(int() as index))):
-            return index != 0 and _is_own(of)
-        case Unknown(MethodResult(Tensor() as of, "size", (first, *_))):
-            only = getattr(first, "single", None)
-            return isinstance(only, Const) and only.value != 0 and _is_own(of)
-    return False
-
-
-def _is_own(tensor: Tensor) -> bool:
-    """It is data of this rank alone."""
-    return tensor.origin is TensorOrigin.BATCH and bool(tensor.shards)
+    return next((loop for loop in inner if goes_by_size(loop)), None)
 
 
 def _acting_place(program: Program, event: Event, loop: Loop) -> Location:

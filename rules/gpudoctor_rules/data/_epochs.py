@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence
-from gpudoctor.lint.domain.container import Range
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.symbols import Compares
-from gpudoctor.lint.domain.value import Const, Unknown, Value
 from gpudoctor.lint.events.data_loading import IndexIgnored, SetEpoch, Streamed
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
-from gpudoctor.lint.flow.condition import Atom, Literal
+from gpudoctor.lint.questions.loop_bounds import chosen_to_repeat
 from gpudoctor.record import dataclass
 from gpudoctor_rules.data._passes import (
     LearningPass,
@@ -26,7 +23,7 @@ from gpudoctor_rules.data._passes import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+    from gpudoctor.api.pack import Literal, Program, Value
 
 
 @dataclass(frozen=True)
@@ -76,21 +73,12 @@ class Repeated:
     @property
     def needs(self) -> list[Literal]:
         """That a second epoch comes, where the user says how many there are."""
-        counts = [each.stop.single for each in self.epochs.source or () if isinstance(each, Range) and _from_0(each)]
-        return [
-            Literal(Atom(Compares(">", count, Const(1)), text=f"{count.label} > 1"), True)
-            for count in counts
-            if isinstance(count, Unknown)
-        ]
+        return chosen_to_repeat(self.epochs)
 
     @property
     def confidence(self) -> Confidence:
         """Definite where the program leaves no doubt that the sampler shuffles."""
         return Confidence.DEFINITE if self.sampler.surely_shuffles else Confidence.LIKELY
-
-
-def _from_0(rounds: Range) -> bool:
-    return rounds.start.single == Const(0)
 
 
 def repeated_samplers(program: Program) -> Iterator[Repeated]:
@@ -174,7 +162,7 @@ def _is_made_like(other: LearningPass, training: LearningPass) -> bool:
     samplers = samplers_of(training.loader, training.when) or []
     seeded = any(
         # `seed=epoch` is the other way to get a new order in each epoch.
-        each.seed is not None and not each.seed.all(lambda value: isinstance(value, Const))
+        each.seed is not None and not each.seed.all(lambda value: value.is_constant)
         for each in samplers
     )
     return (

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.questions.made_of import each_of
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Location, Loop, Program
+    from gpudoctor.api.pack import Condition, Location, Loop, Program, Value, Values
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def samplers_of(loader: Loader, when: Condition) -> list[Sampler] | None:
             if isinstance(value, Sampler):
                 found.append(value.base)
             # A sampler that could not be read may be distributed.
-            elif value != NONE:
+            elif not value.is_none:
                 return None
     return found
 
@@ -112,7 +111,7 @@ def unused_samplers(program: Program) -> list[Sampler]:
         each.base
         for loader in loaders
         for value in (*(loader.sampler or ()), *(loader.batch_sampler or ()))
-        for each in _any_of(value)
+        for each in each_of(value)
         if isinstance(each, Sampler)
     }
     return [
@@ -145,14 +144,6 @@ def synchronised(program: Program, training: LearningPass) -> Wrap | UseManaged 
     wraps = [event for event in program.events(Wrap) if event.kind in kinds]
     averaging: list[Wrap | UseManaged] = [*wraps, *(each for each in program.events(UseManaged) if each.averages)]
     return next((event for event in averaging if not event.condition.excludes(training.when)), None)
-
-
-def _any_of(value: Value) -> Iterable[Value]:
-    """What a value may be that stands for too many."""
-    match value:
-        case Unknown(Widened(_, values)):
-            return values
-    return (value,)
 
 
 def escapes(program: Program, *values: Value) -> bool:

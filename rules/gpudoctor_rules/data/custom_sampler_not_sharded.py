@@ -31,9 +31,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.symbols import Length
-from gpudoctor.lint.domain.value import NONE, Unknown, Value
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
+from gpudoctor.lint.questions.made_of import is_length
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
     escapes,
@@ -45,7 +44,7 @@ from gpudoctor_rules.data._passes import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Program, Recording
+    from gpudoctor.api.pack import Condition, Program, Recording, Value
 
 TORCH = "torch.utils.data."
 SUBSET, WEIGHTED = f"{TORCH}SubsetRandomSampler", f"{TORCH}WeightedRandomSampler"
@@ -115,7 +114,7 @@ def _only_sampler(loader: Loader, when: Condition) -> Sampler | None:
         value
         for given in (loader.sampler, loader.batch_sampler)
         for value in (given.restrict(when) if given is not None else ())
-        if value != NONE
+        if not value.is_none
     ]
     only = found[0] if len(found) == 1 else None
     if not isinstance(only, Sampler):
@@ -131,12 +130,8 @@ def _goes_over_all(sampler: Sampler, loader: Loader, alike: set[Value]) -> bool:
         return sampler.distributed is False
     if sampler.made_by == WEIGHTED:
         # A number of its own may be the share of a rank.
-        return sampler.count is not None and sampler.count.all(_is_length)
+        return sampler.count is not None and sampler.count.all(is_length)
     return sampler in alike and sampler.distributed is None
-
-
-def _is_length(value: Value) -> bool:
-    return isinstance(value, Unknown) and value.times is None and isinstance(value.term, Length)
 
 
 def _remedy(sampler: Sampler) -> str:

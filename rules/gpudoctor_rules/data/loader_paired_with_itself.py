@@ -30,13 +30,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.container import Enumerated
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.questions.loop_bounds import pairs_with_itself
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, training_passes
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Sampler, Value, Values
+    from gpudoctor.api.pack import Program, Sampler
 
 
 class LoaderPairedWithItself(Rule):
@@ -72,25 +72,9 @@ def _paired(program: Program) -> list[Iterate]:
     """The loops that go over what zips a loader with itself, each once."""
     found: dict[object, Iterate] = {}
     for event in program.events(Iterate):
-        source = event.loop.source if event.loop is not None else None
-        if source is not None and any(_meets_itself(event.loader, each) for each in _zipped(source)):
+        if event.loop is not None and pairs_with_itself(event.loop, event.loader):
             found.setdefault(event.location, event)
     return list(found.values())
-
-
-def _zipped(values: Values) -> Iterator[Enumerated]:
-    """What is zipped in `enumerate(tqdm(zip(a, b)))`."""
-    for value in values:
-        if isinstance(value, Enumerated):
-            if value.kind == "zip":
-                yield value
-            for each in value.items:
-                yield from _zipped(each)
-
-
-def _meets_itself(loader: Value, zipped: Enumerated) -> bool:
-    # `zip(a if b else c, c if b else a)`: on each path another one of the two.
-    return sum(each.single == loader for each in zipped.items) > 1
 
 
 def _of_seed_and_epoch(event: Iterate) -> Sampler | None:

@@ -34,21 +34,18 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Text, Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.reporting import MetricShown, Scored
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.made_of import tensors_behind
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import trained_with
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
-
-    from gpudoctor.api.pack import Iterate, Program, Recording
+    from gpudoctor.api.pack import Iterate, Program, Recording, Value
     from gpudoctor.run.recording import Pass
 
 WITH_FRAMEWORK = {
@@ -119,9 +116,8 @@ class MetricOfOneShard(Rule):
         for event in program.events(Collective):
             if event.asked is None or not event.effect.adds_up:
                 continue
-            # `float(score)` is a number of its own, and says of what.
-            parts = (part for each in event.subject or () for part in provenance_of(each))
-            for name in (measured[each.place] for each in parts if _is_made(each, measured)):
+            parts = (part for each in event.subject or () for part in tensors_behind(each))
+            for name in (measured[each.place] for each in parts if each.place in measured):
                 yield self.found(
                     event.location,
                     f"Each rank computes `{name.rpartition('.')[2]}` of its own shard, and what is shown is the mean "
@@ -190,17 +186,17 @@ def _evaluated(report: MetricShown, trained: Container[Value]) -> Loader | None:
 def _is_input(value: Value) -> bool:
     """A batch itself is shown, or what a model made of the last one: nothing that was counted up."""
     # Examples and images are logged from one share on purpose.
-    if isinstance(value, Text):
-        shown = [each for each in value.parts if each.shards]
-        return bool(shown) and all(map(_is_input, shown))
-    if not isinstance(value, Tensor):
-        return False
-    return value.origin is TensorOrigin.BATCH or (value.origin is TensorOrigin.OUTPUT and value.part)
+    shown = [each for each in value.in_text if each.shards]
+    return bool(shown) and all(
+        each.origin is TensorOrigin.BATCH
+        or (isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT and each.part)
+        for each in shown
+    )
 
 
 def _is_of_last_batch(report: MetricShown) -> bool:
     """The output of one forward is reduced only as it is shown: nothing was counted up, or compared with a target."""
-    shown = [each for part in report.value.in_text for each in provenance_of(part) if isinstance(each, Tensor)]
+    shown = tensors_behind(report.value)
     # What a framework is given in each step it averages itself.
     if report.averaged or not shown:
         return False
@@ -210,10 +206,6 @@ def _is_of_last_batch(report: MetricShown) -> bool:
 def _within(place: Location, outer: Location) -> bool:
     begin, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
     return place.path == outer.path and begin <= (place.line, place.column) < end
-
-
-def _is_made(value: object, at: Container[Location]) -> TypeGuard[Tensor]:
-    return isinstance(value, Tensor) and value.place in at
 
 
 def _name_of(value: Value, loader: Loader) -> str:

@@ -33,7 +33,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
@@ -131,7 +130,7 @@ def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repa
     group = next(iter(program.events(InitGroup)), None)
     if group is None:
         return None
-    at, data = loader.place, single_of(loader.dataset)
+    at, data = loader.place, loader.dataset.single if loader.dataset is not None else None
     given: list[Code] = [(Source(at, "0", named=True),), (Source(at, "dataset", named=True),)]
     known = Either((*given, (Holds(data),)) if data is not None else tuple(given))
     # Data that are made where they are passed get a name, and are made once.

@@ -37,21 +37,20 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.value import Const, Value, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.questions.made_of import agreed_part
 from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program, Recording, Value, Values
 
 FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process group for both."
 
@@ -104,7 +103,9 @@ class SamplerRankHardCoded(Rule):
 
     def _of(self, program: Program, event: MakeSampler) -> Iterator[Finding]:
         sampler, alone = event.sampler, _is_alone(program, event)
-        rank, replicas = single_of(sampler.rank), single_of(sampler.replicas)
+        rank, replicas = _only(sampler.rank), _only(sampler.replicas)
+        alone_told = replicas is not None and replicas.in_python == 1
+        number = rank.in_python if rank is not None else None
         # Asked first: swapped arguments would otherwise be taken for a wrong rank.
         if isinstance(replicas, Rank) and _is_size(program, rank):
             yield self.found(
@@ -115,7 +116,7 @@ class SamplerRankHardCoded(Rule):
                 repair=_swap(sampler),
             )
         # With one replica, 0 is the right and only rank.
-        elif replicas == Const(1) and rank == Const(0) and not alone and _feeds_training(program, sampler):
+        elif alone_told and number == 0 and not alone and _feeds_training(program, sampler):
             yield self.found(
                 at=sampler.place,
                 message=f"`{sampler.label}` is told that there is one process: every rank reads all of the data, so "
@@ -123,11 +124,11 @@ class SamplerRankHardCoded(Rule):
                 remedy=FROM_GROUP,
                 repair=_ask_group(sampler),
             )
-        elif int_of(rank) is not None and replicas != Const(1) and not _plays_ranks(program, replicas):
+        elif isinstance(number, int) and not alone_told and not _plays_ranks(program, replicas):
             yield self.found(
                 at=sampler.place,
                 message=f"The rank of `{sampler.label}` is written as a number: every process reads shard "
-                f"{int_of(rank)} and no process reads the others.",
+                f"{number} and no process reads the others.",
                 remedy=FROM_GROUP,
                 repair=_ask_group(sampler),
             )
@@ -153,6 +154,10 @@ class SamplerRankHardCoded(Rule):
             )
 
 
+def _only(values: Values | None) -> Value | None:
+    return values.single if values is not None else None
+
+
 def _ask_group(sampler: Sampler) -> Repair:
     """Without the two arguments the sampler asks the process group; where others follow them, they are asked for."""
     at, title = sampler.place, "Let the sampler ask the process group"
@@ -166,15 +171,11 @@ def _same_seed(sampler: Sampler) -> Repair:
     """Of `args.seed + rank` the part that all ranks have in common; where there is none, the sampler's own seed."""
     at, title = sampler.place, "Give all ranks the same seed"
     left_out = Repair(title, (RemoveArgument(at, "seed", 4),))
-    seed = single_of(sampler.seed)
-    shared: list[Value] = []
-    match seed and seed.term:
-        case Operation("+", left, right):
-            shared = [each for each in (left, right) if not each.divergence]
-    if len(shared) != 1:
+    seed = _only(sampler.seed)
+    number = agreed_part(seed) if seed is not None else None
+    if number is None:
         return left_out
-    number = shared[0]
-    common: Code = (repr(number.value),) if isinstance(number, Const) else (Holds(number),)
+    common: Code = (repr(number.in_python),) if number.is_constant else (Holds(number),)
     return Repair(title, (SetArgument(at, "seed", common, 4),), otherwise=left_out)
 
 
@@ -194,7 +195,7 @@ def _is_alone(program: Program, made: MakeSampler) -> bool:
 
 def _is_size(program: Program, rank: Value | None) -> bool:
     """What is given as the rank is the number of processes, or a number that is written there."""
-    if isinstance(rank, (Size, Const)):
+    if rank is not None and (isinstance(rank, Size) or rank.is_constant):
         return True
     # `mp.spawn(worker, args=(args.gpus,))`: the same setting is the group's `world_size`.
     sizes = (event.world_size for event in program.events(InitGroup))
@@ -219,7 +220,7 @@ def _is_own(data: Value) -> bool:
 
 def _plays_ranks(program: Program, replicas: Value | None) -> bool:
     """A test makes the samplers of several ranks in one process."""
-    return isinstance(replicas, Const) and not (program.whole and program.distributed)
+    return replicas is not None and replicas.is_constant and not (program.whole and program.distributed)
 
 
 def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -> bool:
@@ -230,7 +231,7 @@ def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -
     # where the program itself counts its nodes.
     if rank.source is RankSource.SPAWN_INDEX:
         several = [event for event in program.events(InitGroup) if event.counts_nodes]
-        return any(over_nodes or replicas == single_of(event.world_size) for event in several)
+        return any(over_nodes or replicas == event.told_size for event in several)
     return program.world is LaunchWorld.TORCHRUN and over_nodes
 
 

@@ -39,12 +39,12 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
-from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
 from gpudoctor.lint.questions.devices_compared import (
+    as_text,
     certain_device,
     current_gpu,
     devices_managed,
@@ -200,7 +200,7 @@ def _take_own(program: Program, event: DeviceUsed | Move, device: Device) -> Rep
         return None
     steps: list[RepairStep] = [After(ready, choose_own(program))]
     if device.literal_index is not None and device.place is not None:
-        steps.append(Substitute(device.place, Const(f"cuda:{device.literal_index}"), ('"cuda"',)))
+        steps.append(Substitute(device.place, as_text(device), ('"cuda"',)))
     return Repair(title, tuple(steps))
 
 

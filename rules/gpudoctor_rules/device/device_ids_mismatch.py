@@ -33,13 +33,13 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind, chain_of
-from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.questions.devices_compared import (
     certain_device,
     device_called,
     devices_differ,
+    first_gpu,
     on_first_rank,
     one_gpu,
 )
@@ -47,7 +47,7 @@ from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+    from gpudoctor.api.pack import Program, Value
 
 
 class DeviceIdsMismatch(Rule):
@@ -116,7 +116,7 @@ class DeviceIdsMismatch(Rule):
         if program.managed_by:
             return None
         # Left out, `device_ids` means all GPUs, and the copy on the first of them is the original.
-        wanted = _first_id(wrap) or (Device("cuda", Const(0)) if wrap.names_ids is False else None)
+        wanted = _first_id(wrap) or (first_gpu() if wrap.names_ids is False else None)
         actual = _resolved(program, certain_device(call.device))
         if wanted is None or actual is None or actual.is_cpu:
             return None
@@ -149,7 +149,7 @@ def _resolved(program: Program, device: Device | None) -> Device | None:
         return device
     chosen = [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
     if not chosen:
-        return Device("cuda", Const(0), device.place)
+        return first_gpu(device)
     # Chosen once and for all before anything is moved: each `cuda` means that one.
     first, kinds = chosen[0].device, {used.purpose for used in chosen}
     moves = (event.order for event in program.events(Move))

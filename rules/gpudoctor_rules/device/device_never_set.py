@@ -102,7 +102,7 @@ def _uses(program: Program) -> Iterator[Event]:
         if isinstance(event, DeviceUsed):
             if event.certain and current_gpu(event.device):
                 yield event
-        elif isinstance(event, Collective) and event.group is None and _without_tensor(event, shown):
+        elif isinstance(event, Collective) and event.of_all_ranks and _without_tensor(event, shown):
             if nccl:
                 yield event
         else:

@@ -121,8 +121,7 @@ def _one_node(program: Program) -> bool:
     """The processes meet at an address that only this node has, or the program makes the rank its local rank."""
     writes = [write for write in program.events(EnvironmentWrite) if write.name == "LOCAL_RANK"]
     # `os.environ["LOCAL_RANK"] = str(rank)`.
-    texts = [value for write in writes for value in write.value]
-    if any(part.counts(RankKind.GLOBAL) for value in texts for part in value.in_text):
+    if any(part.counts(RankKind.GLOBAL) for write in writes for part in write.parts):
         return True
     written = [write.value for write in program.events(EnvironmentWrite) if write.name == "MASTER_ADDR"]
     # `except KeyError:` makes a group of one, for who starts no launcher: its address says nothing of the others.

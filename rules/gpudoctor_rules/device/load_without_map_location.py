@@ -117,11 +117,8 @@ def _onto(program: Program, use: LoadState, named: str, saved: Save | None) -> s
 
 def _gpu_of_all(load: Load) -> str:
     """The one GPU that is written there for all ranks; an empty text where there is none."""
-    only = load.map_location.single if load.map_location is not None else None
-    if only is not None and one_gpu(only):
-        return f"cuda:{only.literal_index}"
-    text = only.in_python if only is not None else None
-    return text if isinstance(text, str) and text.startswith("cuda:") else ""
+    only = load.onto.single if load.onto is not None else None
+    return f"cuda:{only.literal_index}" if only is not None and one_gpu(only) else ""
 
 
 def _of_the_rank(load: Load) -> bool:

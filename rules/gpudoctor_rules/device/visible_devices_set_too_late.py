@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import Anonymous, Text, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
@@ -60,7 +59,7 @@ class VisibleDevicesSetTooLate(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         writes = [write for write in program.events(EnvironmentWrite) if write.name == NAME]
         # What is put back as it was, was another for something else meanwhile.
-        for write in () if any(map(_puts_back, writes)) else writes:
+        for write in () if any(write.puts_back for write in writes) else writes:
             if _for_others(program, write):
                 continue
             # A variable that nobody reads any more does no harm.
@@ -79,10 +78,6 @@ class VisibleDevicesSetTooLate(Rule):
                 remedy="Set it before `import torch`, or in the command that starts the program.",
                 because=[("the GPUs are asked for here", start.location)],
             )
-
-
-def _puts_back(write: EnvironmentWrite) -> bool:
-    return write.value.any(lambda value: value.term == Anonymous("environment variable", NAME))
 
 
 def _started(program: Program, write: EnvironmentWrite) -> Event | None:
@@ -123,11 +118,10 @@ def _for_another_start(program: Program, write: EnvironmentWrite, start: Event) 
 def _numbered_as_written(program: Program, write: EnvironmentWrite, used: list[DeviceUsed]) -> bool:
     """`cuda:{gpu}` beside `str(gpu)` counts all GPUs of the machine: it is right only because this comes too late."""
     wraps = [wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL]
-    if not all(wrap.device_ids for wrap in wraps):
+    if any(wrap.names_ids is False for wrap in wraps):
         return False
-    named = [part for value in write.value for part in (value.parts if isinstance(value, Text) else (value,))]
-    numbers = {text for part in named if (text := text_of(part)) is not None}
-    return all(each.device.index in named or str(each.device.literal_index) in numbers for each in used)
+    numbers = {part.in_python for part in write.parts}
+    return all(each.device.index in write.parts or str(each.device.literal_index) in numbers for each in used)
 
 
 def _process_of(program: Program, event: Event) -> tuple[Hashable, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Wrapper, chain_of
-from gpudoctor.lint.domain.value import Const, Unknown, constant_of, name_of, single_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def taken_in_charge(program: Program, managed: ManagedObject) -> UseManaged | No
 
 def prepares_unseen(program: Program) -> bool:
     """Something is passed to a framework that could not be followed: it may be any object."""
-    return any(
-        each.opaque or (isinstance(each.given, Unknown) and not each.given.config) for each in handed_over(program)
-    )
+    return any(each.opaque or (each.given.is_open and not each.given.config) for each in handed_over(program))
 
 
 def is_prepared(program: Program, value: Value) -> bool:
@@ -61,13 +59,12 @@ def prepared_for(program: Program, backward: Backward) -> Prepare | None:
 
 def constant(values: Values | None) -> object:
     """The constant that a setting surely is; None where it was left out or is not known."""
-    return constant_of(single_of(values))
+    return values.single.in_python if values is not None and values.single is not None else None
 
 
 def usual(program: Program, values: Values | None) -> object:
     """The constant that a setting is where the user leaves all options out; None where that is not known."""
-    only = single_of(values)
-    return constant_of(program.left_out(only)) if only is not None else None
+    return constant(values.map(program.left_out)) if values is not None else None
 
 
 def leaves_gradients_alone(charge: UseManaged) -> bool:
@@ -92,4 +89,4 @@ def accumulation_of(charge: UseManaged) -> Value | None:
 
 def in_numbers(number: Value) -> str:
     """A number, for a message."""
-    return str(number.value) if isinstance(number, Const) else name_of(number, "this number")
+    return str(number.in_python) if number.is_constant else name_of(number, "this number")

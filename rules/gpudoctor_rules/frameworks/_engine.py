@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Module, Wrapper, chain_of
-from gpudoctor.lint.domain.symbols import MethodResult
-from gpudoctor.lint.domain.value import Unknown, single_of
+from gpudoctor.lint.domain.module import Module, chain_of
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor_rules.frameworks._charge import DEEPSPEED
 
@@ -28,15 +26,8 @@ def made_at(program: Program, engine: Value) -> UseManaged | None:
 
 def may_share_a_copy(charge: UseManaged) -> bool:
     """Ranks may hold one copy of the model together: stages of a pipeline, slices of layers or of sequences."""
-    model = single_of(charge.setting("model"))
-    pipeline = isinstance(model, (Module, Wrapper)) and model.core.derives_from(PIPELINE)
+    model = charge.setting("model")
+    core = model.single.core if model is not None and model.single is not None else None
+    pipeline = isinstance(core, Module) and core.derives_from(PIPELINE)
     given = any(charge.setting(name) is not None for name in _TOPOLOGIES)
     return pipeline or given or any(charge.configured(name) is not None for name in _SLICES)
-
-
-def asks_engine(number: Value) -> bool:
-    """`engine.gradient_accumulation_steps()`."""
-    match number:
-        case Unknown(term=MethodResult(of=Wrapper(), method=method)):
-            return method == STEPS
-    return False

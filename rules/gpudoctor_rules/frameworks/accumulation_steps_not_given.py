@@ -30,8 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import Unknown, in_code
+from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.events.training_step import GradientSync
@@ -86,7 +85,6 @@ class AccumulationStepsNotGiven(Rule):
                 continue
             if entered.call != "accumulate":
                 continue
-            chosen = Unknown(Setting(option.name), "an option", config=True)
             yield self.found(
                 charge.location,
                 f"`{in_code(charge.made, 'accelerator')}` is not told `{STEPS}`: `accumulate` holds nothing back, and "
@@ -94,7 +92,7 @@ class AccumulationStepsNotGiven(Rule):
                 remedy=f"Pass the option: `Accelerator({STEPS}=args.{option.name})`.",
                 because=[("the option is declared", option.location), ("`accumulate` is entered", entered.location)],
                 confidence=Confidence.DEFINITE if option.name == STEPS else Confidence.LIKELY,
-                repair=Repair(f"Pass `{STEPS}`", (SetArgument(charge.location, STEPS, (Holds(chosen),)),)),
+                repair=Repair(f"Pass `{STEPS}`", (SetArgument(charge.location, STEPS, (Holds(option.chosen),)),)),
             )
             return
 

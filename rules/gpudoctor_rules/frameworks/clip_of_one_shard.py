@@ -97,7 +97,7 @@ class ClipOfOneShard(Rule):
         bound = clip.bound
         if charge is None or charge.config is None or bound is None or clip.location in told:
             return
-        own, said = _BOUND in charge.config, charge.configured(_BOUND)
+        own, said = _BOUND in charge.config.keywords, charge.configured(_BOUND)
         chosen = _AUTOMATIC if said == "auto" else said
         if own and (not isinstance(chosen, (int, float)) or chosen == bound):
             return

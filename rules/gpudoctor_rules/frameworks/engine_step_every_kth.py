@@ -27,20 +27,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.training_step import Backward, EngineStep
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.asked_in_tests import rounds_between
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.made_of import asked_of_engine
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, in_numbers
-from gpudoctor_rules.frameworks._engine import STEPS, asks_engine, made_at
+from gpudoctor_rules.frameworks._engine import STEPS, made_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpudoctor.api.pack import Program, Recording, Value, Values
+    from gpudoctor.api.pack import Program, Recording, UseManaged, Value
 
 MANAGED = "managed_gradient_accumulation"
 
@@ -61,7 +58,7 @@ class EngineStepEveryKth(Rule):
             for backward in program.events(Backward):
                 number = _rounds(backward, step) if backward.managed == DEEPSPEED else None
                 charge = made_at(program, step.engine)
-                if number is None or charge is None or not _counts(number, charge.config or {}):
+                if number is None or charge is None or not _counts(number, charge):
                     continue
                 told.add(step.location)
                 yield self.found(
@@ -97,18 +94,15 @@ def _rounds(backward: Backward, step: EngineStep) -> Value | None:
     """In how many batches the step comes once: the n of `(i + 1) % n == 0`, which the backward does not ask."""
     if not same_round(backward, step) or backward.order > step.order:
         return None
-    for literal in step.condition.difference(backward.condition).depending_on(Divergence.BATCH_INDEX):
-        for part in provenance_of(literal):
-            if isinstance(part, Operation) and part.operator == "%":
-                return part.right
-    return None
+    asked = step.condition.difference(backward.condition).depending_on(Divergence.BATCH_INDEX)
+    return next((number for literal in asked for number in rounds_between(literal)), None)
 
 
-def _counts(number: Value, config: Mapping[str, Values]) -> bool:
+def _counts(number: Value, charge: UseManaged) -> bool:
     """The engine surely accumulates, and the number is its own, or it is known to be more than one."""
-    if MANAGED in config:
+    if charge.config is not None and MANAGED in charge.config.keywords:
         return False
-    told = config[STEPS].single if STEPS in config else None
-    if isinstance(told, Const):
-        return isinstance(told.value, int) and told.value > 1
-    return asks_engine(number) or (told is not None and told == number)
+    told = charge.entry(STEPS)
+    if told is not None and told.is_constant:
+        return isinstance(told.in_python, int) and told.in_python > 1
+    return asked_of_engine(number, STEPS) or (told is not None and told == number)

@@ -31,9 +31,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.group import ManagedObject
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import CutOff
@@ -44,7 +43,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Program, Recording, Value, Values
+    from gpudoctor.api.pack import Loader, Program, Recording
 
 
 class GatherKeepsPadding(Rule):
@@ -72,7 +71,9 @@ class GatherKeepsPadding(Rule):
             charge = taken_in_charge(program, owner)
             if trains(program, loop) or charge is None or loader.may_drop_last or _deals_otherwise(charge):
                 continue
-            sample = _part_of_batch(event.subject, loader)
+            # What a model made of a batch may be one number for all of it; of its parts there is one for each sample.
+            parts = (each for each in event.given if each.batch_of == loader)
+            sample = next((each for each in parts if each.origin is TensorOrigin.BATCH), None)
             if sample is None:
                 continue
             told.add(loader)
@@ -110,16 +111,3 @@ def _deals_otherwise(charge: UseManaged) -> bool:
     told = [charge.told(name) for name in names if charge.setting(name) is not None]
     unknown = charge.setting("dataloader_config") is not None and charge.setting(names[1]) is None
     return charge.given.open_ended or unknown or any(each is not True for each in told)
-
-
-def _part_of_batch(subject: Values | None, loader: Loader) -> Value | None:
-    """A part of a batch among what is gathered: there is one of it for each sample."""
-    for value in subject or ():
-        # What a model made of it may be one number for all of the batch.
-        if isinstance(value, Tensor) and value.batch_of == loader and value.origin is TensorOrigin.BATCH:
-            return value
-        for item in value.items if isinstance(value, TupleOf) else ():
-            found = _part_of_batch(item, loader)
-            if found is not None:
-                return found
-    return None

@@ -29,15 +29,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.symbols import Attribute, Item
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.questions.made_of import asked_of_engine, is_attribute, is_entry
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulation_of, in_numbers
-from gpudoctor_rules.frameworks._engine import STEPS, asks_engine
+from gpudoctor_rules.frameworks._engine import STEPS
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Location, Program, Recording, Value
@@ -103,28 +102,15 @@ def _divides_by(program: Program, charge: UseManaged, backward: Backward, number
         return False
     told = accumulation_of(charge)
     if charge.framework == DEEPSPEED:
-        chosen = charge.config.get(STEPS) if charge.config is not None else None
-        told = chosen.single if chosen is not None else None
+        told = charge.entry(STEPS)
         # An option beside the configuration's own number, which is the same where nobody chooses another.
-        alike = told is not None and told != Const(1) and told in (number, program.left_out(number))
-        return asks_engine(number) or alike or _asks_configuration(number, charge)
-    if charge.framework != ACCELERATE or told is None or told == Const(1):
+        alike = told is not None and told.in_python != 1 and told in (number, program.left_out(number))
+        given = charge.setting("config")
+        of_config = given is not None and is_entry(number, given.single, STEPS)
+        return asked_of_engine(number, STEPS) or alike or of_config
+    if charge.framework != ACCELERATE or told is None or told.in_python == 1:
         return False
-    return told == number or _asks_accelerator(number)
-
-
-def _asks_accelerator(number: Value) -> bool:
-    """`accelerator.gradient_accumulation_steps`."""
-    return number is not None and isinstance(number.term, Attribute) and number.term.name == STEPS
-
-
-def _asks_configuration(number: Value, charge: UseManaged) -> bool:
-    """`config["gradient_accumulation_steps"]` of what the engine was handed."""
-    match number:
-        case Unknown(term=Item(of, Const(value=key))):
-            given = charge.setting("config")
-            return key == STEPS and given is not None and given.single == of
-    return False
+    return told == number or is_attribute(number, STEPS)
 
 
 def _undivided(at: Location) -> Repair:

@@ -237,7 +237,7 @@ def _under_deepspeed(charge: UseManaged) -> Wrong | None:
     scaled, stage = charge.configured("fp16.enabled"), charge.configured("zero_optimization.stage")
     if scaled is True:
         message = "nothing scales the loss for FP16, and each rank ends with `RuntimeError: Loss scaling is required`"
-    elif config is not None and not stage and not any(name.startswith(("bf16", "zero")) for name in config):
+    elif config is not None and not stage and not any(name.startswith(("bf16", "zero")) for name in config.keywords):
         message = "each rank ends with `RuntimeError: Direct calls to tensor.backward() are not supported`"
     else:
         return None

@@ -65,7 +65,7 @@ class RandomSamplerDiffers(Rule):
             charge = taken_in_charge(program, event.managed) if sampler is not None else None
             if sampler is None or charge is None or sampler in told or not charge.several or charge.alone:
                 continue
-            if charge.told(KEEPS_SAMPLERS) is False or KEEPS_SAMPLERS in (event.told or {}):
+            if charge.told(KEEPS_SAMPLERS) is False or KEEPS_SAMPLERS in event.told:
                 continue
             if not _trains(program, event) or _have_common_seed(program, event):
                 continue

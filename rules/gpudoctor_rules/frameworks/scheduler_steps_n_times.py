@@ -34,22 +34,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.optim import Scheduler
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.rank import Size
-from gpudoctor.lint.domain.symbols import Length
-from gpudoctor.lint.domain.value import Truth, Unknown, in_code, name_of, text_of
+from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
+from gpudoctor.lint.questions.asked_in_tests import asks_about
 from gpudoctor.lint.questions.loop_rounds import batch_loop
+from gpudoctor.lint.questions.made_of import loaders_measured
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, handed_over, is_prepared, prepares_unseen, taken_in_charge
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Program, Recording, UseManaged, Value
+    from gpudoctor.api.pack import Loader, Program, Recording, UseManaged, Value
 
 COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_optimizer", "deepspeed_plugin")
 
@@ -86,7 +84,9 @@ class SchedulerStepsNTimes(Rule):
             if charge is None or not steps or _counts_otherwise(charge) or _stays_constant(program, scheduler):
                 continue
             told.add(scheduler)
-            loader = next((each for each in _measured_by(scheduler) if each.managed == ACCELERATE), None)
+            loader = next(
+                (each for each in loaders_measured(scheduler.given.values()) if each.managed == ACCELERATE), None
+            )
             each_batch = all(batch_loop(step) is not None for step in steps)
             if loader is not None and each_batch:
                 yield self._too_short(event, scheduler, loader)
@@ -106,7 +106,7 @@ class SchedulerStepsNTimes(Rule):
                 continue
             if _stays_constant(program, scheduler):
                 continue
-            measured = _measured_by(scheduler)
+            measured = loaders_measured(scheduler.given.values())
             dealt = [each for each in handed_over(program) if each.given in measured and each.made != each.given]
             charge = taken_in_charge(program, dealt[0].managed) if dealt else None
             prepared = charge is not None and charge.framework == ACCELERATE and not _counts_otherwise(charge)
@@ -187,17 +187,7 @@ def _counts_otherwise(charge: UseManaged) -> bool:
 
 def _stays_constant(program: Program, scheduler: Scheduler) -> bool:
     """It is asked for by name, and one without an end is what the user gets who asks for none."""
-    return any(text_of(program.left_out(value)) in CONSTANT for value in scheduler.given.values())
-
-
-def _measured_by(scheduler: Scheduler) -> list[Loader]:
-    """The loaders whose length is in what the schedule was made with, and nothing that makes up for the processes."""
-    made_of = [part for value in scheduler.given.values() for part in _parts(value)]
-    # Who asks for the number of processes has thought of it.
-    if any(isinstance(part, Size) for part in made_of):
-        return []
-    lengths = (part.of for part in made_of if isinstance(part, Length))
-    return [each for each in lengths if isinstance(each, Loader)]
+    return any(program.left_out(value).in_python in CONSTANT for value in scheduler.given.values())
 
 
 def _ends_training(program: Program, scheduler: Scheduler) -> Value | None:
@@ -207,22 +197,7 @@ def _ends_training(program: Program, scheduler: Scheduler) -> Value | None:
     if number is None or not number.config:
         return None
     leaving = (each.condition for each in program.events(LeaveLoop) if each.how in ("break", "return"))
-    asked = (part for when in leaving for literal in when for part in _asked(literal))
-    return number if number in asked else None
-
-
-def _asked(test: Literal) -> Iterator[object]:
-    """What a test compares, also where its answer was joined with that of another path."""
-    for part in provenance_of(test):
-        yield part
-        if isinstance(part, Truth):
-            yield from _asked(part.literal)
-
-
-def _parts(value: Value) -> Iterator[object]:
-    yield value
-    if isinstance(value, Unknown):
-        yield from provenance_of(value)
+    return number if any(asks_about(literal, number) for when in leaving for literal in when) else None
 
 
 def _each_epoch(program: Program, step: SchedulerStep) -> bool:

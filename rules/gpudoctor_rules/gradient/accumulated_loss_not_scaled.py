@@ -31,13 +31,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Compares, IsTrue, Operation, asked_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Unknown, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScaleGradients
+from gpudoctor.lint.questions.asked_in_tests import asks_about, every_nth, rounds_between
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -45,7 +44,7 @@ from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, left_out_b
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Location, Program, Recording, Value
+    from gpudoctor.api.pack import Location, Program, Recording
 
 
 class AccumulatedLossNotScaled(Rule):
@@ -107,23 +106,18 @@ class AccumulatedLossNotScaled(Rule):
 
 def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:
     """A way that asks for the number: without `if every > 1: loss = loss / every`, each batch makes a step."""
-    numbers = [number for literal in step.condition.difference(backward.condition) for number in _numbers(literal)]
-    return any(number in asked_of(literal) for literal in backward.condition for number in numbers)
-
-
-def _numbers(literal: Literal) -> list[Value]:
-    """The numbers of batches that a test of a counter is about: all `n` of `(i + 1) % n` in it."""
-    return [each.right for each in provenance_of(literal) if isinstance(each, Operation) and each.operator == "%"]
+    numbers = [each for literal in step.condition.difference(backward.condition) for each in rounds_between(literal)]
+    return any(asks_about(literal, number) for literal in backward.condition for number in numbers)
 
 
 def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:
     """By the number that the test of the step asks about: `if (i + 1) % every == 0:`."""
     for literal in step.condition.difference(backward.condition):
-        match literal.atom.key:
-            case IsTrue(Unknown(Operation("%", _, divisor))) | Compares(_, Unknown(Operation("%", _, divisor))):
-                number = Holds(divisor, within=literal.atom.text)
-                mean: Code = ("(", Source(backward.location, "receiver"), " / ", number, ")")
-                return Repair("Divide the loss", (Replace(backward.location, mean, part="receiver"),))
+        divisor = every_nth(literal)
+        if divisor is not None:
+            number = Holds(divisor, within=literal.atom.text)
+            mean: Code = ("(", Source(backward.location, "receiver"), " / ", number, ")")
+            return Repair("Divide the loss", (Replace(backward.location, mean, part="receiver"),))
     return None
 
 

@@ -124,7 +124,7 @@ class GradientAveragedTwice(Rule):
         parts = program.within(wrapper)
         for event in program.events(Collective):
             # The smallest and the largest gradient are asked for to compare them, or to log them.
-            if event.order < backward.order or not event.adds_up or event.group is not None:
+            if event.order < backward.order or not event.adds_up or not event.of_all_ranks:
                 continue
             subject = event.gradient
             if subject is None:

@@ -32,8 +32,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
@@ -80,7 +78,7 @@ class GradientsNeverAveraged(Rule):
 def _gradients_of(event: Collective) -> Value | None:
     """The model of which a sum of gradients is made; None for all other collectives."""
     subject = event.gradient
-    if not event.effect.adds_up or event.operation != "SUM" or event.group is not None or event.rank_guards:
+    if not event.effect.adds_up or event.operation != "SUM" or not event.of_all_ranks or event.rank_guards:
         return None
     return subject.batch_of.core if subject is not None and subject.batch_of is not None else None
 
@@ -107,5 +105,4 @@ def _is_own_mean(program: Program, backward: Backward) -> bool:
 def _is_scaled(program: Program) -> bool:
     """Something makes up for the sum, or may: the gradients are scaled, or the rate asks for the number of ranks."""
     scaled = any(not event.rank_guards for event in program.events(ScaleGradients))
-    rates = (event.rate for event in program.events(MakeOptimizer) if event.rate is not None)
-    return scaled or any(isinstance(part, Size) for rate in rates for part in provenance_of(rate))
+    return scaled or any(event.rate_by_size for event in program.events(MakeOptimizer))

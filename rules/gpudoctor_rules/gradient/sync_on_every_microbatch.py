@@ -32,21 +32,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Attribute, Compares, IsTrue, MethodResult
-from gpudoctor.lint.domain.value import NONE, Unknown, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.asked_in_tests import asks_for_deepspeed
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Location, Program, Recording
+    from gpudoctor.api.pack import Location, Program, Recording
 
 
 class SyncOnEveryMicrobatch(Rule):
@@ -138,30 +136,7 @@ def _left_to_engine(backward: Backward, step: OptimizerStep) -> bool:
     # Of `due and enabled` both parts are there as well, and each leaves rounds out by itself.
     single = [each for each in counted if not (each.atom.every if each.holds else each.atom.none)]
     left_out = [backward.condition.conjoined_with(each.negated()) for each in single if same_round(backward, step)]
-    return all(any(map(_is_of_deepspeed, when)) for when in left_out or [backward.condition])
-
-
-def _is_of_deepspeed(literal: Literal) -> bool:
-    """The test comes out so only where Accelerate has its plugin for DeepSpeed, or asks the plugin itself."""
-    match literal.atom.key, literal.holds:
-        case (Compares("==", asked, other), False) if other == NONE and _is_plugin(asked):
-            return True
-        case (IsTrue(asked), True) if _is_plugin(asked):
-            return True
-        case (Compares("==", _, Library(name)), True) if name.endswith("DistributedType.DEEPSPEED"):
-            return True
-        # Of None nothing can be taken.
-        case ((Compares() | IsTrue()), _):
-            parts = provenance_of(literal.atom.key)
-            return any(isinstance(part, (Attribute, MethodResult)) and _is_plugin(part.of) for part in parts)
-    return False
-
-
-def _is_plugin(value: object) -> bool:
-    match value:
-        case Unknown(Attribute(_, "deepspeed_plugin")):
-            return True
-    return False
+    return all(any(map(asks_for_deepspeed, when)) for when in left_out or [backward.condition])
 
 
 def _by_accelerate(program: Program, wrapper: Wrapper) -> bool:

@@ -40,7 +40,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Binding, Location, Program, Recording
+    from gpudoctor.api.pack import Condition, Location, Program, Recording
 
 
 class BackendForOtherDevice(Rule):
@@ -105,10 +105,10 @@ class BackendForOtherDevice(Rule):
             because=[because],
         )
 
-    def _fails(self, group: InitGroup, wrap: Wrap, case: Binding[Value]) -> Finding:
+    def _fails(self, group: InitGroup, wrap: Wrap, case: Condition) -> Finding:
         return self.found(
             group.location,
-            f"{_named(wrap)} stays on the CPU where {case.condition!r}, and "
+            f"{_named(wrap)} stays on the CPU where {case!r}, and "
             "NCCL works on GPUs only: every rank then ends with an error.",
             remedy='Choose the backend with the device: `"nccl" if device.type == "cuda" else "gloo"`.',
             because=[("the model is wrapped here", wrap.location)],
@@ -116,7 +116,7 @@ class BackendForOtherDevice(Rule):
         )
 
 
-def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
+def _case_on_cpu(program: Program, wrap: Wrap) -> Condition | None:
     """The case in which the model is on the CPU, of several in which it is somewhere: the program is made for both."""
     devices = wrap.model_device
     if devices is None or not devices.all(lambda value: isinstance(value, Device)) or len(devices.bindings) < 2:
@@ -124,14 +124,9 @@ def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
     # Of two models that may be wrapped here, each was moved only in the case in which it exists.
     if any(other.location == wrap.location and other.inner != wrap.inner for other in program.events(Wrap)):
         return None
-    cases = [each for each in devices.bindings if each.value.is_cpu]
+    cases = [each.condition for each in devices.bindings if each.value.is_cpu]
     # What is on the CPU in every case is there by mistake.
-    if (
-        len(cases) != 1
-        or not cases[0].condition
-        or cases[0].condition.divergence
-        or cases[0].condition.excludes(wrap.condition)
-    ):
+    if len(cases) != 1 or not cases[0] or cases[0].divergence or cases[0].excludes(wrap.condition):
         return None
     return cases[0]
 
@@ -144,7 +139,7 @@ def _reduced_by_hand(program: Program) -> tuple[Value, Collective] | None:
             continue
         parts = program.within(subject.batch_of.core)
         calls = [each for each in program.events(Forward) if each.module.core in parts and each.order < event.order]
-        if event.group is None and calls and all(on_gpu(each.device) for each in calls):
+        if event.of_all_ranks and calls and all(on_gpu(each.device) for each in calls):
             return subject.batch_of.core, event
     return None
 

@@ -57,7 +57,7 @@ class CudaBeforeFork(Rule):
             return
         if program.world is not LaunchWorld.SPAWN or not program.whole:
             return
-        spawn = next((each for each in program.events(Spawn) if each.starts_by("fork")), None)
+        spawn = next((each for each in program.events(Spawn) if each.start_method == "fork"), None)
         if spawn is None:
             return
         touched = [each for each in program.events(ContextMade, DeviceUsed, Move) if _touches(each)]

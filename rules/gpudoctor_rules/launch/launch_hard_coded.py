@@ -49,8 +49,7 @@ class LaunchHardCoded(Rule):
     needs = (EnvironmentWrite, InitGroup, Spawn, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        given = {wrap.location: wrap.device_ids.single for wrap in program.events(Wrap) if wrap.device_ids is not None}
-        lists = {at: ids.place for at, ids in given.items() if ids is not None}
+        lists = {wrap.location: wrap.ids_at for wrap in program.events(Wrap)}
         for place, what, remedy in (*_gpus(program), *_counts(program), *_addresses(program)):
             yield self.found(
                 place,

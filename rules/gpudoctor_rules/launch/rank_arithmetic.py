@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import Const, Unknown, Value, int_of, single_of
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.questions.addresses import is_here
@@ -43,7 +42,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK, PORT_TAKEN
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program, Recording, Value
     from gpudoctor.run.recording import Process, RecordedGroup
 
 VAIN = ("Timed out", "timed out", "wait timeout", "Invalid rank", "rank should be", "rank < size", "clients joined")
@@ -69,8 +68,7 @@ class RankArithmetic(Rule):
         if program.world is LaunchWorld.SINGLE or program.managed_by:
             return
         for group in program.events(InitGroup):
-            rank, size = single_of(group.rank), single_of(group.world_size)
-            yield from self._of(program, group, rank, size)
+            yield from self._of(program, group, group.told_rank, group.told_size)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         # The port may be another job's: only where the code says so it is taken by a second rank 0.
@@ -94,7 +92,8 @@ class RankArithmetic(Rule):
             return
 
     def _of(self, program: Program, group: InitGroup, rank: Value | None, size: Value | None) -> Iterator[Finding]:
-        started = _started(program, group)
+        started, number = _started(program, group), group.number_of_ranks
+        written = rank.in_python if rank is not None else None
         if isinstance(rank, Size) and isinstance(size, Rank):
             yield self.found(
                 group.location,
@@ -103,25 +102,24 @@ class RankArithmetic(Rule):
                 remedy="Write `rank=rank, world_size=world_size`.",
             )
         elif (
-            isinstance(size, Const)
-            and type(size.value) is int
-            and started not in (None, size.value)
-            and _counts_from_here(rank, started, size.value)
-            and not _others_may_come(program, group, size.value, started)
+            number is not None
+            and started not in (None, number)
+            and _counts_from_here(rank, started, number)
+            and not _others_may_come(program, group, number, started)
         ):
             yield self.found(
                 group.location,
-                f"`world_size` is {size.value}, and {started} processes are "
+                f"`world_size` is {number}, and {started} processes are "
                 "started: the group waits for the others until it times out."
-                if started is not None and started < size.value
-                else f"`world_size` is {size.value}, and {started} processes are started: some ranks exceed it.",
+                if started is not None and started < number
+                else f"`world_size` is {number}, and {started} processes are started: some ranks exceed it.",
                 remedy="Give `nprocs` and `world_size` the same number.",
                 because=[("they are started here", next(program.events(Spawn)).location)],
             )
-        elif int_of(rank) is not None and _is_for_each(program, group, size):
+        elif isinstance(written, int) and _is_for_each(program, group, size):
             yield self.found(
                 group.location,
-                f"`rank` is {int_of(rank)} for every process: {_end_of_equals(program)}.",
+                f"`rank` is {written} for every process: {_end_of_equals(program)}.",
                 remedy=_own_rank(program),
             )
         elif isinstance(rank, Rank) and _is_beyond(rank, size):
@@ -177,8 +175,8 @@ def _started(program: Program, group: InitGroup) -> int | None:
 
 def _counts_from_here(rank: Value | None, started: int | None, size: int) -> bool:
     """Nobody else is to start what is missing: ranks that a node's number moves may be those of several nodes."""
-    moved = not isinstance(rank, Const) and not (isinstance(rank, Rank) and rank.formula is None)
-    return rank is None or not moved or started is None or started > size
+    moved = rank is not None and not rank.is_constant and not (isinstance(rank, Rank) and rank.formula is None)
+    return not moved or started is None or started > size
 
 
 def _others_may_come(program: Program, group: InitGroup, size: int, started: int | None) -> bool:
@@ -192,7 +190,7 @@ def _others_may_come(program: Program, group: InitGroup, size: int, started: int
 
 def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool:
     """All processes come here that the launcher starts, or the program at one place: more than one."""
-    if group.condition or int_of(size) == 1:
+    if group.condition or group.number_of_ranks == 1:
         return False
     if program.world is LaunchWorld.SPAWN:
         spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
@@ -229,7 +227,7 @@ def _repeats_on_each_node(program: Program, rank: Rank, size: Value | None) -> b
         return False
     if rank.source is RankSource.SPAWN_INDEX:
         # `nodes * gpus`: who multiplies means several nodes.
-        several = isinstance(size, Unknown) and isinstance(size.times, Size) and size.config
+        several = size is not None and isinstance(size.times, Size) and size.config
         return several or (isinstance(size, Size) and size.product)
     # Other nodes would look for the first one on themselves.
     if any(write.name == "MASTER_ADDR" and is_here(write.value) for write in program.events(EnvironmentWrite)):

@@ -38,7 +38,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import NONE, single_of
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn, meets_by_environment
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.questions.users_choice import by_choice
@@ -172,9 +171,12 @@ class RendezvousMissing(Rule):
         )
 
 
-def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair:
-    size = single_of(spawn.nprocs)
-    words: dict[str, Code] = {"RANK": (Holds(LOCAL),), "WORLD_SIZE": (Holds(size or NONE),)}
+def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair | None:
+    if spawn.nprocs is None and "WORLD_SIZE" in missing:
+        return None
+    words: dict[str, Code] = {"RANK": (Holds(LOCAL),)}
+    if spawn.nprocs is not None:
+        words["WORLD_SIZE"] = (Holds(spawn.nprocs),)
     lines = tuple((Imported("os.environ"), f'["{name}"] = "{VALUES[name]}"') for name in missing if name in ADDRESS)
     given = tuple(SetArgument(event.location, name.lower(), words[name]) for name in missing if name in words)
     steps: tuple[RepairStep, ...] = (Before(spawn.location, lines),) if lines else ()

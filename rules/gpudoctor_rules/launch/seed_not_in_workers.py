@@ -118,6 +118,4 @@ def _left_in_parent(program: Program) -> list[SeedSet]:
 
 def _is_new(spawn: Spawn) -> bool:
     """The process starts anew, and does not begin as a copy of its parent."""
-    if spawn.start_method is None:
-        return spawn.nprocs is not None
-    return spawn.starts_by("spawn")
+    return spawn.start_method == "spawn"

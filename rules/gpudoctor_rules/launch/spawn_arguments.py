@@ -32,10 +32,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import Namespace
-from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -103,7 +99,7 @@ def _in_a_tuple(call: Location, part: str) -> Replace:
 
 def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:
     # Lists can be unpacked as well, so only values that surely cannot are named.
-    if event.args is None or event.args_node_is_tuple or not event.args.all(_is_single):
+    if not event.given_one:
         return None
     return (
         "`args` is not a tuple: parentheses around one value do not make one, and each process ends with `TypeError: "
@@ -112,16 +108,8 @@ def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:
     )
 
 
-def _is_single(value: Value) -> bool:
-    """It cannot be unpacked."""
-    # Text can be unpacked, letter by letter; the wrong count then shows it.
-    if isinstance(value, Unknown):
-        return value.kind in ("int", "float", "bool")
-    return isinstance(value, (Namespace, Rank, Size)) or (isinstance(value, Const) and not isinstance(value.value, str))
-
-
 def _wrong_count(event: Spawn) -> tuple[str, str] | None:
-    count = _given(event.args)
+    count = event.given
     if event.required is None or count is None:
         return None
     # Defaults make a range of counts, and `*args` leaves it open.
@@ -136,14 +124,6 @@ def _wrong_count(event: Spawn) -> tuple[str, str] | None:
         f"Each process calls the function with {given}. It takes {takes}, so the process ends with a TypeError.",
         "Take the rank as the first parameter of the function, and pass the others in `args`.",
     )
-
-
-def _given(args: Values | None) -> int | None:
-    """How many arguments each process hands to the function, the rank included."""
-    if args is None:
-        return 1
-    only = args.single
-    return 1 + len(only.items) if isinstance(only, TupleOf) else None
 
 
 def _cannot_be_sent(event: Spawn) -> tuple[str, str] | None:

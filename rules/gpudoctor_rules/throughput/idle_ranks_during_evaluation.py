@@ -125,7 +125,7 @@ def _waiting_for(each: Evaluation, together: list[Event]) -> Event | None:
 def _together(program: Program) -> Iterator[Event]:
     """What all ranks do together: collectives, and backwards that average gradients."""
     for event in program.events(Collective, Backward):
-        if event.rank_guards or (isinstance(event, Collective) and event.group is not None):
+        if event.rank_guards or (isinstance(event, Collective) and not event.of_all_ranks):
             continue
         calls = program.calls_in_graph(event) if isinstance(event, Backward) else []
         wrappers = (wrapper for call in calls if isinstance(call.module, Wrapper) for wrapper in call.module.chain)

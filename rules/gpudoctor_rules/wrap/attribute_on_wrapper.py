@@ -37,15 +37,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Attribute, OneOf
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.model import AttributeMissed, BareAsked, Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_kind_of_launch, ways_told
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules.wrap._training import begin_alike
@@ -188,7 +186,7 @@ def _remedy(program: Program, event: AttributeMissed) -> str:
 
 def _may_be_told_apart(event: BareAsked, wraps: list[Wrap]) -> bool:
     """A test comes first that may have the same answer as the one that decides about the wrapper."""
-    if any(event.model in provenance_of(literal, 6) for literal in event.condition):
+    if any(asks_about(literal, event.model) for literal in event.condition):
         return True
     keys = {literal.atom.key for wrap in wraps for literal in wrap.condition}
     left = [literal.atom for literal in event.condition if literal.atom.key not in keys]
@@ -200,8 +198,8 @@ def _may_be_told_apart(event: BareAsked, wraps: list[Wrap]) -> bool:
 
 def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
     """A test that could not be answered was given the wrapper: it may be the one that finds out about it."""
-    # The depth is enough for a call inside a comparison inside `and`; beyond it the test is about something else.
-    return any(part == wrapper or _is_launch(part) for literal in event.condition for part in provenance_of(literal, 6))
+    # How the program was launched decides which wrapper it is.
+    return any(asks_about(literal, wrapper) or asks_for_kind_of_launch(literal) for literal in event.condition)
 
 
 def _may_be_alone(program: Program) -> bool:
@@ -214,17 +212,8 @@ def _asked_by_the_way(program: Program, event: AttributeMissed, wrapper: Wrapper
     """A test had the answer of each of several ways, of wrapping in one round of a loop or another: it may tell them
     apart, as `hasattr(model, "module")` does."""
     wrapped = [wrap.condition.literals for wrap in program.events(Wrap) if wrap.wrapper == wrapper and wrap.condition]
-    keys = (literal.atom.key for literal in event.condition)
-    told = [each.condition.literals for key in keys if isinstance(key, OneOf) for each in key.values.bindings]
+    told = [way.literals for literal in event.condition for way in ways_told(literal)]
     return any(not when.isdisjoint(each) for when in wrapped for each in told)
-
-
-def _is_launch(part: object) -> bool:
-    """`accelerator.distributed_type`: how the program was launched decides which wrapper it is."""
-    match part:
-        case Attribute(ManagedObject(), "distributed_type" | "state") | Attribute(_, "parallel_mode"):
-            return True
-    return False
 
 
 def _wrapped_sometimes(program: Program, wrapper: Wrapper) -> bool:

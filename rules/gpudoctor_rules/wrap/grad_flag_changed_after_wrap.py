@@ -30,10 +30,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import ParameterName
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
+from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_parameters
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
@@ -112,7 +111,7 @@ def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
     """Other parameters of the model go on learning: one that is frozen as a whole has nothing to wait for."""
     core = flag.module.core
     if core.part_of is not None:
-        return any(core in provenance_of(literal, 6) for literal in flag.condition)
+        return any(asks_about(literal, core) for literal in flag.condition)
     if core != wrap.inner.core:
         whole = [
             each
@@ -120,8 +119,7 @@ def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
             if wrap.order < each.order < flag.order and each.module.core == wrap.inner.core
         ]
         return not whole or whole[-1].on is True
-    # `if "head" not in name:`, a test that picks some of the parameters.
-    return any(isinstance(part, ParameterName) for literal in flag.condition for part in provenance_of(literal, 6))
+    return any(map(asks_for_parameters, flag.condition))
 
 
 def _frozen(program: Program, flag: GradientFlag, order: int) -> bool:

@@ -192,7 +192,7 @@ def _keep_names(program: Program, model: Module, wrapped: Location) -> Iterator[
 
 def _has_bare_names(load: LoadState, model: Module, wrapped: Location, changed: set[Location]) -> bool:
     """What is loaded is a file's, or was taken from the bare model: what the wrapper gives, the wrapper takes back."""
-    kept = [each for each in load.state or () if isinstance(each, StateDict) and each.owner == model]
+    kept = [each for each in load.taken if each.owner == model]
     before = (each.place.path == wrapped.path and each.place.line < wrapped.line for each in kept)
     return all(early or each.place in changed for each, early in zip(kept, before, strict=True))
 

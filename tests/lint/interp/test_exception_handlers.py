@@ -98,8 +98,9 @@ if __name__ == "__main__":
 """,
         launch="spawn",
     )
-    methods = [event.start_method and str(event.start_method.single) for event in found.events(Spawn)]
-    assert list(dict.fromkeys(methods)) == ["'fork'", "'spawn'", None]
+    methods = {event.location.line: event.start_method for event in found.events(Spawn)}
+    # What `mp.spawn` is told nothing of, it does its own way.
+    assert list(methods.values()) == ["fork", "spawn", "spawn"]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ dist.new_group()
 
 def test_subgroups_are_two_results(paper):
     found = paper(START + "mine, others = dist.new_subgroups(8)\ndist.all_reduce(x, group=mine)")
-    assert [event.group is None for event in found.events(Collective)] == [True, False]
+    assert [event.of_all_ranks for event in found.events(Collective)] == [True, False]
 
 
 def test_a_place_in_a_grid_of_ranks_is_of_the_rank(paper):
