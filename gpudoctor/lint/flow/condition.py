@@ -262,6 +262,10 @@ class Condition:
             return self
         return other if self.literals <= other.literals else Condition(self.literals | other.literals)
 
+    def along_with(self, other: Condition) -> Condition | None:
+        """This and the other; None where the two can never hold together."""
+        return None if self.excludes(other) else self.and_(other)
+
     def excludes(self, other: Condition) -> bool:
         """The two can never hold together."""
         if not self.literals or not other.literals:
@@ -273,13 +277,9 @@ class Condition:
         mine = self.refuted_by if self._refuted_by is None else self._refuted_by
         theirs = other.refuted_by if other._refuted_by is None else other._refuted_by
         # Asked all the time, and mostly of conditions without such tests.
-        if mine is not _BY_NOTHING and any([each <= other.literals for each in mine[0]]):  # noqa: C419, a list is quicker
-            return True
-        if theirs is not _BY_NOTHING and any([each <= self.literals for each in theirs[0]]):  # noqa: C419
-            return True
-        if not (mine[1] or theirs[1] or (self.bounded and other.bounded)):
+        if mine is _BY_NOTHING and theirs is _BY_NOTHING and not (self.bounded and other.bounded):
             return False
-        # Of numbers and texts a program has few, and asks of the same ones.
+        # Of composed tests, numbers and texts a program has few, and asks of the same ones.
         if self._excluded is None:
             self._excluded = {}
         known = self._excluded.get(other)
@@ -288,7 +288,11 @@ class Condition:
         return known
 
     def _is_settled_by(self, other: Condition) -> bool:
-        """A comparison, or a test that is made of some, could not come out in one as it did in the other."""
+        """A comparison, or a test that is made of several, could not come out in one as it did in the other."""
+        if any(each <= other.literals for each in self.refuted_by[0]):
+            return True
+        if any(each <= self.literals for each in other.refuted_by[0]):
+            return True
         if self.bounded and any(self._compared(each) is False for each in other.bounded):
             return True
         return any(all(map(other.answer, each)) for each in self.refuted_by[1]) or any(

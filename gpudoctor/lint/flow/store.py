@@ -15,6 +15,7 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.flow.valueset import Met
 
 V = TypeVar("V")
 Delta = dict[Hashable, ValueSet[V]]
@@ -160,12 +161,14 @@ class Store(Generic[V]):
         if len(sides) == 1:
             self.apply(sides[0][1])
             return
+        # What many names hold, they hold under the same few conditions.
+        guards: list[tuple[Condition, Met]] = [(when, {}) for when, _ in sides]
         for key in {key: None for _, layer in sides for key in layer}:
             old = self.get(key) or missing
             parts = [layer.get(key, old) for _, layer in sides]
             joined = parts[0]
             if any([part is not joined and part != joined for part in parts[1:]]):  # noqa: C419, a list is quicker here
-                joined = union([part.guarded_by(when) for part, (when, _) in zip(parts, sides, strict=True)])
+                joined = union([part.guarded_by(when, met) for part, (when, met) in zip(parts, guards, strict=True)])
             self.set(key, widen(key, joined))
 
 

@@ -10,6 +10,8 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, disjunction
 
 V = TypeVar("V", covariant=True)
 W = TypeVar("W")
+Met = dict[Condition, "Condition | None"]
+"""What conditions come to together with one that many sets are guarded by; None where never both hold."""
 
 
 class Binding(Generic[V]):
@@ -90,19 +92,20 @@ class ValueSet(Generic[V]):
         kept = [b for b in self.bindings if not b.condition.literals or not b.condition.excludes(condition)]
         return self if len(kept) == len(self.bindings) else ValueSet(kept)
 
-    def guarded_by(self, condition: Condition) -> ValueSet[V]:
-        """The same values, each only where `condition` holds too."""
+    def guarded_by(self, condition: Condition, met: Met | None = None) -> ValueSet[V]:
+        """The same values, each only where `condition` holds too. Who guards many sets by it keeps what it `met`."""
         if not condition.literals:
             return self
         if self.is_definite:
             return set_of(self.bindings[0].value, condition)
-        return ValueSet(
-            [
-                Binding(b.value, b.condition.and_(condition))
-                for b in self.bindings
-                if not b.condition.excludes(condition)
-            ]
-        )
+        met = {} if met is None else met
+        kept: list[Binding[V]] = []
+        for each in self.bindings:
+            when = each.condition
+            both = met[when] if when in met else met.setdefault(when, when.along_with(condition))
+            if both is not None:
+                kept.append(Binding(each.value, both))
+        return ValueSet(kept)
 
     def map(self, change: Callable[[V], W]) -> ValueSet[W]:
         """Each value changed, the conditions kept."""

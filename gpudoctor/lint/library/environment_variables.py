@@ -134,6 +134,9 @@ def _is_set(do: LibraryContext, name: str, where: Environ = ENVIRON) -> bool | N
     written = _written(do, where, name)
     if written is not None and not written.any(_is_left_alone):
         return True
+    # What no launcher ever sets says nothing of how the program is launched.
+    if not (name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT):
+        return None
     # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
     launcher = do.launch.launched_by
     if name in SET_BY_TORCHRUN and launcher == "torchrun":
@@ -141,10 +144,7 @@ def _is_set(do: LibraryContext, name: str, where: Environ = ENVIRON) -> bool | N
     if name.startswith(_SET_BY_TASKS.get(launcher, _NOTHING)) and (name in RANKS or name in SIZES):
         return True
     # `if "SLURM_JOB_ID" in os.environ: os.environ["RANK"] = ...`.
-    of_launcher = name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT
-    if written is None and of_launcher:
-        return False
-    return None
+    return False if written is None else None
 
 
 def _is_left_alone(value: Value) -> bool:

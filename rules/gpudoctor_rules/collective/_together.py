@@ -79,7 +79,11 @@ def _exchanges_gradients(program: Program, event: Backward, sharded: Mapping[Val
 def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | None:
     """What the rank that leaves does not take part in: the next such step that all others come to, or the first that
     they may come to. It may be one of a later round."""
-    missed = [step for step in steps if _skips(leaving, step.event) and not _in_another_run(leaving, step.event)]
+    # Asked once: a program may leave its loops at hundreds of places, and each is held against each step.
+    stay, options = _of_those_who_stay(leaving), _options_there(leaving)
+    missed = [
+        step for step in steps if _skips(leaving, step.event, stay) and not options.excludes(step.event.condition)
+    ]
     # A later step is met first; one that stands before it is reached in the next round.
     missed.sort(key=lambda step: (step.event.order < leaving.order, step.event.order))
     # `if args.evaluate: gather(...)` stands before the next backward, and may be left out.
@@ -87,10 +91,9 @@ def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | Non
     return next(sure, missed[0] if missed else None)
 
 
-def _in_another_run(leaving: LeaveLoop, step: Event) -> bool:
-    """With the options that leave there, no rank comes to the step."""
-    options = frozenset([guard for guard in leaving.condition if guard.atom.switch])
-    return Condition(options).excludes(step.condition)
+def _options_there(leaving: LeaveLoop) -> Condition:
+    """The user's choices that leave there: with them, some steps are met by no rank."""
+    return Condition(frozenset([guard for guard in leaving.condition if guard.atom.switch]))
 
 
 def _is_met(step: Event, leaving: LeaveLoop) -> bool:
@@ -116,10 +119,10 @@ def _on_its_way(event: Collective, leaving: LeaveLoop, missed: JointStep) -> boo
     return own and event.condition.implies(leaving.condition) and missed.event.condition.implies(extra)
 
 
-def _skips(leaving: LeaveLoop, step: Event) -> bool:
+def _skips(leaving: LeaveLoop, step: Event, stay: Condition) -> bool:
     later = step.order > leaving.order
     # Outside of loops no test comes out anew: `if demo: return` leaves nobody at what stands under `else`.
-    if leaving.loop is None and step.condition.excludes(_of_those_who_stay(leaving)):
+    if leaving.loop is None and step.condition.excludes(stay):
         return False
     # After the end of the program nothing more is called.
     if leaving.how == "exit":

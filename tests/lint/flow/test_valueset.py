@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from gpudoctor.lint.flow.condition import ALWAYS
-from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.flow.condition import ALWAYS, Condition
+from gpudoctor.lint.flow.valueset import Binding, Met, ValueSet, union
 from tests.support.truth_tables import ROWS, A, B, all_of, conditions, holds, in_row, sets
 
 SETS = sets()
@@ -30,8 +30,10 @@ def test_given_drops_what_is_excluded():
 
 
 def test_under_is_possible_only_where_the_condition_holds():
+    met: dict[Condition, Met] = {condition: {} for condition in CONDITIONS}
     for values, condition in product(SETS, CONDITIONS):
-        narrowed = values.guarded_by(condition)
+        narrowed = values.guarded_by(condition, met[condition])
+        assert narrowed == values.guarded_by(condition)
         for row in ROWS:
             expected = in_row(values, row) if holds(condition, row) else set()
             assert in_row(narrowed, row) == expected, (values, condition)

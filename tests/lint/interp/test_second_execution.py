@@ -320,8 +320,17 @@ NOISE = """
     """
 
 
-def test_noise_asks_nobody_how_many_processes_there_are(executions: Executions) -> None:
-    (program,) = executions.of(NOISE)
+OWN_VARIABLE = """
+    import os, torch
+    folder = os.environ.get("OUTPUT") or os.getenv("TMPDIR", "/tmp")
+    if "DEBUG" not in os.environ:
+        torch.save(torch.nn.Linear(1, 1).state_dict(), folder)
+    """
+
+
+@pytest.mark.parametrize("text", [NOISE, OWN_VARIABLE])
+def test_what_is_no_launchers_asks_nobody_how_many_processes_there_are(executions: Executions, text: str) -> None:
+    (program,) = executions.of(text)
     assert program.world is LaunchWorld.SINGLE
     assert executions.begun == 1
 
