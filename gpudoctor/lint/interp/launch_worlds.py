@@ -299,6 +299,9 @@ def _follow(
     # Nothing was chosen that a default would have decided.
     if not first.defaults_matter or assumed.at_defaults:
         return seen
+    # Nor does the program train, as far as it was read.
+    if not (program.trained_at or first.may_train(first)):
+        return seen
     at_defaults = replace(program.assumptions, at_defaults=True)
     again, switches, m = execute(start, project, left, program.world, at_defaults)
     early = first.statements > MAX_BEFORE_TRAINING == first.max_statements

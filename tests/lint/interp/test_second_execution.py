@@ -255,18 +255,26 @@ LONG = (
 )
 
 
-@pytest.mark.parametrize(("kind", "begun"), [("", 2), (", type=int", 1)])
+TRAINED = "torch.ones(1, requires_grad=True).sum().backward(); optimizer.step()"
+
+
+@pytest.mark.parametrize(
+    ("model", "last", "begun"),
+    [
+        ('"small"', TRAINED, 2),
+        # Nothing is chosen, or nothing is trained, which no choice changes.
+        ("1, type=int", TRAINED, 1),
+        ('"small"', "pass", 1),
+    ],
+)
 def test_defaults_are_tried_behind_a_limit_only_where_something_is_chosen(
-    executions: Executions, monkeypatch: pytest.MonkeyPatch, kind: str, begun: int
+    executions: Executions, monkeypatch: pytest.MonkeyPatch, model: str, last: str, begun: int
 ) -> None:
     monkeypatch.setattr(execution_state, "MAX_BEFORE_TRAINING", 50)
     monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 60)
-    (program,) = executions.of(LONG.replace('"small"TYPE', "1" + kind if kind else '"small"'), "torchrun")
+    (program,) = executions.of(LONG.replace('"small"TYPE', model) + f"{last}\n", "torchrun")
     assert executions.begun == begun
     assert program.stops
-
-
-TRAINED = "torch.ones(1, requires_grad=True).sum().backward(); optimizer.step()"
 
 
 @pytest.mark.parametrize(
