@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState, SettingStat
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Condition, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
@@ -108,7 +109,7 @@ def _merge(
     return dict(possible_pairs(do, made))
 
 
-def _set_entries(do: LibraryContext, made: DictOf, known: dict[Values, Values]) -> None:
+def _set_entries(do: LibraryContext, made: DictOf | Tensor, known: dict[Values, Values]) -> None:
     do.set_state(
         made, ContainerState.entries, singleton(TupleOf(tuple(each for pair in known.items() for each in pair)))
     )
@@ -123,8 +124,9 @@ def pairs(do: LibraryContext, value: Value | None) -> list[tuple[Values, Values]
 
 
 def possible_pairs(do: LibraryContext, value: Value) -> list[tuple[Values, Values]]:
-    """The entries that it has on some path: a loop that fills it may have run or not. What is none has none."""
-    entries = do.state(value, ContainerState.entries) if isinstance(value, DictOf) else None
+    """The entries that it has on some path: a loop that fills it may have run or not. Of a batch, those that were put
+    into it; what is none has none."""
+    entries = do.state(value, ContainerState.entries) if isinstance(value, (DictOf, Tensor)) else None
     if entries is None:
         return []
     if isinstance(entries.single, TupleOf):
@@ -265,7 +267,7 @@ def note_any_name(do: LibraryContext, owner: Value, name: Values, new: Values, n
         told(do, owner, name, new, node)
 
 
-def put_entries(do: LibraryContext, value: DictOf, new: dict[Values, Values]) -> None:
+def put_entries(do: LibraryContext, value: DictOf | Tensor, new: dict[Values, Values]) -> None:
     """Write several entries of a dictionary."""
     if new:
         _set_entries(do, value, {**dict(possible_pairs(do, value)), **new})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.domain.function import Class, Library
+    from gpudoctor.lint.domain.function import Class, Instance, Library
     from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.flow.condition import Literal
@@ -173,6 +173,8 @@ class AnsweredByOne:
         """Something is called of which nothing is known."""
         self.library_call: list[Callable[[LibraryContext, str, Arguments, ast.AST], Values]] = []
         """A library callable without a model."""
+        self.derived_from: list[Callable[[LibraryContext, Instance, str, Arguments, ast.AST], None]] = []
+        """An object is made whose class derives from one of a framework, of this name, which takes charge."""
         self.is_off: list[Callable[[LibraryContext, Literal], bool]] = []
         """Whether a test is of options alone, and does not hold where none of them is given."""
         self.method_call: list[Callable[[LibraryContext, Value, str, Arguments, ast.AST], Values]] = []

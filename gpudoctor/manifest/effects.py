@@ -67,6 +67,8 @@ class CollectiveEffect(Effect):
     """Takes whatever can be pickled."""
     waits: bool = False
     """Exchanges nothing: it is called to wait for each other."""
+    starts: bool = False
+    """The first call starts the other processes, where no launcher has done so."""
     uneven: bool = False
     """It may be called by some ranks: it tells who is missing, or exchanges something for sharded models only."""
     of_states: bool = False

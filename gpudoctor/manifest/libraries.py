@@ -153,6 +153,7 @@ def _training() -> Iterator[LibraryEntry]:
             "pytorch.Trainer.",
             "Fabric.",
             "fabric.Fabric.",
+            "pytorch.lite.LightningLite.",
             "LightningDataModule",
             "pytorch.LightningDataModule",
             "Callback",
@@ -164,8 +165,11 @@ def _training() -> Iterator[LibraryEntry]:
         modules=ALL,
         modules_say_so=ALL,
         belongs=(ALL, "lightning"),
+        aliases={"lightning.lite.": "lightning.pytorch.lite."},
         frameworks=_all(
-            "lightning", "lightning", "pytorch.Trainer Trainer Fabric fabric.Fabric pytorch.cli.LightningCLI"
+            "lightning",
+            "lightning",
+            "pytorch.Trainer Trainer Fabric fabric.Fabric pytorch.lite.LightningLite pytorch.cli.LightningCLI",
         ),
         mentions=("lightning",),
         relevant=True,

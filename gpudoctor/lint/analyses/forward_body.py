@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import known_of_returned, note_returned
-from gpudoctor.lint.contents import find_method, known_items
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
+from gpudoctor.lint.contents import find_method, known_items, possible_pairs, set_item
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ClassState, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
 from gpudoctor.lint.events.model import Forward, ForwardTalks, ModuleClassFlaw, UnusedPart
@@ -208,13 +209,16 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     named = {name: _moved(values, there) for name, values in call.keywords.items()}
     arguments = Arguments(positional, named, call.arguments.rest)
     # What is read tells what is used, whatever way it is written.
-    begin = len(do.execution.reads)
+    begin, before = len(do.execution.reads), _entries_of(do, arguments)
     with do.execution.speculative() as run:
         if isinstance(module, Wrapper) and module.kind is WrapperKind.DATA_PARALLEL:
             do.set_state(PROCESS, ProcessState.replicas_by, singleton(module))
         returned = known_of_returned(do, do.call(own, arguments, call.node))
+        filled = [name for name in _entries_of(do, arguments) if name not in before]
     events = run.events
     note_returned(do, cls, returned)
+    if filled:
+        do.set_state(cls, ClassState.fills, singleton(TupleOf(tuple(singleton(Const(name)) for name in filled))))
     # A speculative run forgets what was looked at in it; of this one the events are kept.
     do.execution.studied.update(dict.fromkeys(run.studied))
     reads = set(do.execution.reads[begin:])
@@ -231,6 +235,21 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     )
     if cls.complete and not call.open_ended and not flagged:
         _note_unused(do, core, reads, events)
+
+
+def _entries_of(do: LibraryContext, arguments: Arguments) -> list[str]:
+    """The names that the dictionaries among these have entries under."""
+    keys = [key.single for value in arguments.values() for key, _ in possible_pairs(do, value)]
+    return [name for key in keys if (name := text_of(key)) is not None]
+
+
+def fill(call: Call, core: Module, output: Tensor) -> None:
+    """`model(batch)` puts what it computes into the batch: it stands there from now on."""
+    names = items_held(call.do.state(core.cls, ClassState.fills)) if core.cls is not None else ()
+    for value in call.all_values() if names else ():
+        for name in names if isinstance(value, (DictOf, Tensor)) else ():
+            part = replace(output, identity=(call.allocation_site(), name), part=True)
+            set_item(call.do, value, name, singleton(part), call.node)
 
 
 def _call_handed(call: Call) -> None:

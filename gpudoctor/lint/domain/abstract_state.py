@@ -296,7 +296,7 @@ class ContainerState:
 
     items: ValueCell[ListOf] = ValueCell()
     """A tuple of the items that are known one by one, one tuple for each path. Written by `contents`."""
-    entries: ValueCell[DictOf] = ValueCell()
+    entries: ValueCell[DictOf | Tensor] = ValueCell()
     """A tuple of keys and values in turn, one tuple for each path. Written by `contents`."""
     more: ValueCell[ListOf | DictOf] = CollectingCell()
     """What further items may be, whose number or keys are not known; None where there are none. Written by `contents`
@@ -341,6 +341,9 @@ class ClassState:
     """A tuple of the classes that name it as a base. Written by `metaclasses`, read by `reflection`."""
     makes: ValueCell[Class] = ValueCell()
     """Of a metaclass: the class that its `__new__` is called for. Written by `metaclasses`, read by `reflection`."""
+    fills: ValueCell[Class] = ValueCell()
+    """Of a class of models: a tuple of the names under which its `forward` puts what it computes into what it is given.
+    Written by `forward_body`, read by `forward_calls`."""
     first_actor: ValueCell[Class] = ValueCell()
     """Of a class of Ray's actors: the object that the first round of a loop has made. Used by `ray_actors`."""
     actors_are_ranks: Flag[Class] = Flag()

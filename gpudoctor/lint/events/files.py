@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.device import Devices
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
-from gpudoctor.lint.domain.symbols import CallResult, IsTrue
+from gpudoctor.lint.domain.symbols import AnyOf, CallResult, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
@@ -206,7 +206,7 @@ class Download(FileEvent):
 
 
 def lacking(when: Condition) -> bool:
-    """The program comes by only where it has found that some file is not there."""
+    """The program comes by only where it has found that some file is not there, or lacks something."""
     return any(map(_not_there, when))
 
 
@@ -215,4 +215,7 @@ def _not_there(literal: Literal) -> set[object]:
     match literal.atom.key:
         case IsTrue(Unknown(term=CallResult(str(question), (ValueSet() as paths, *_)))) if question in EXISTENCE:
             return set() if literal.holds else set(paths)
+        # `if not path.exists() or load(path).get(key) is None`
+        case AnyOf(reasons) if literal.holds:
+            return set().union(*map(_not_there, reasons))
     return set()

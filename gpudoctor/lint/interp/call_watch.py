@@ -57,7 +57,7 @@ class CallWatch:
         self._outermost = m.notes is None
         self._notes = notes = Notes() if m.notes is None else m.notes
         self._written, self._asked, self._kept = len(notes.written), len(notes.asked), len(notes.kept)
-        self._decided = len(notes.numbers.looked_at)
+        self._decided, self._looked_up = len(notes.numbers.looked_at), m.looked_up
         self._listener = m.listener
         self._heard = m.listener.apart() if m.listener is not None else None
 
@@ -97,8 +97,8 @@ class CallWatch:
     def call(self, arguments: Arguments, result: Values) -> RememberedCall | None:
         """The call that is over now; None where one more is no repetition of it."""
         m, begun, path = self._m, self._begun, self._path
-        # A module is executed just once.
-        if m.unreachable or m.path != path or m.spent_on_imports != self._imports:
+        # A module is executed just once, and what a setting file names is another thing for another setting.
+        if m.unreachable or m.path != path or (m.spent_on_imports, m.looked_up) != (self._imports, self._looked_up):
             return None
         events = [each for each in m.log[self._events :] if not isinstance(each, _TOLD_ONCE)]
         if any(isinstance(each, _BEGINS) for each in events):

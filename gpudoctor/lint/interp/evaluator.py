@@ -76,6 +76,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "imported_statements": "Counted against the budget of imports.",
         "importing_since": "How many statements had been executed when a module was begun that is not done yet.",
         "leaves_out_the_rest": "Options that it does not say they get keep their numbers.",
+        "looked_up": "How often setting files were asked what stands under the keys of a value.",
         "main_scope": "The scope of the module that is the program.",
         "on_statement": "Somebody looks on before and after each statement, whoever executes it.",
         "open_imports": "How many modules and names are being imported, one for the other.",
@@ -96,7 +97,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.open_modules: set[Hashable] = set()
         self.pending: dict[Hashable, ModuleFile] = {}
         self.imported: dict[LazyImport, Values] = {}
-        self.imported_statements = 0
+        self.imported_statements = self.looked_up = 0
         self.importing_since: int | None = None
         self.open_imports = 0
         self.reading_library = self.waits = False
@@ -294,6 +295,7 @@ class Evaluator(ExecutionState, LibraryContext):
         # Imported late: most programs write the names of their classes.
         from gpudoctor.lint.source.setting_files import named_under
 
+        self.looked_up += 1
         return named_under(self.project.root, keys) if keys else []
 
     def named_by_itself(self, key: str) -> list[str]:
@@ -301,6 +303,7 @@ class Evaluator(ExecutionState, LibraryContext):
         # Imported late, as above.
         from gpudoctor.lint.source.setting_files import named_by_itself
 
+        self.looked_up += 1
         return named_by_itself(self.project.root, key)
 
     def named_below(self, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
@@ -309,6 +312,7 @@ class Evaluator(ExecutionState, LibraryContext):
         # Imported late, as above.
         from gpudoctor.lint.source.setting_files import named_below
 
+        self.looked_up += 1
         return named_below(self.project.root, keys) if keys else {}
 
     def is_before(self, library: str, version: Sequence[int]) -> bool:

@@ -97,6 +97,7 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
         return held if held.is_definite and not held.bindings[0].value.is_tested else as_told(m, held, node)
     if any([each.value == NONE for each in owner.bindings]):  # noqa: C419, as above
         _note_none(m, owner, node)
+        owner = _without_none(m, owner, node)
     ended: list[Value] = []
 
     def ask(value: Value) -> Values:
@@ -109,6 +110,17 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
     if ended and not m.unreachable:
         _forget(m, node.value, ended)
     return found
+
+
+def _without_none(m: Evaluator, owner: Values, node: ast.Attribute) -> Values:
+    """Whoever gets on has no None, where that is no matter of the rank, and is taken for one of the others there."""
+    some = [each for each in owner.bindings if each.value != NONE]
+    if not some or hasattr(None, node.attr) or any(each.condition.divergence for each in owner.bindings):
+        return owner
+    others = union([owner.map(lambda each: some[0].value if each == NONE else each)])
+    if isinstance(node.value, ast.Name) and m.store.get((m.frame.scope, node.value.id)) is not None:
+        m.bind(node.value.id, others)
+    return others
 
 
 def _forget(m: Evaluator, node: ast.expr, ended: list[Value]) -> None:

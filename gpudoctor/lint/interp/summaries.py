@@ -82,11 +82,12 @@ class EffectWatch:
     clock: int
     oldest_write: int
     reads: int
+    looked_up: int
 
     @classmethod
-    def begin(cls, m: ExecutionState) -> EffectWatch:
+    def begin(cls, m: Evaluator) -> EffectWatch:
         """Watch from now on what is written."""
-        watch = cls(m.statements, len(m.log), m.clock, m.oldest_write, len(m.reads))
+        watch = cls(m.statements, len(m.log), m.clock, m.oldest_write, len(m.reads), m.looked_up)
         m.oldest_write = NEVER
         return watch
 
@@ -96,7 +97,8 @@ class EffectWatch:
         own = m.oldest_write >= self.clock
         m.oldest_write = min(m.oldest_write, self.oldest_write)
         cost = m.statements - self.statements
-        is_long = cost >= LONG_FUNCTION and own and not m.unreachable
+        # `instantiate_from_config(section)` makes something else of another section.
+        is_long = cost >= LONG_FUNCTION and own and not m.unreachable and m.looked_up == self.looked_up
         habit = m.habits.get(function.node)
         # Nothing would come of looking through its events.
         if cost < SHORT_CALL or (not is_long and habit is not None and habit.loud):

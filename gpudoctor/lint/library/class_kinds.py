@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import new_list
-from gpudoctor.lint.domain.abstract_state import PROCESS, ClassState, ContainerState, ModuleState, ProcessState
+from gpudoctor.lint.domain.abstract_state import ClassState, ContainerState, ModuleState
 from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import Class, Instance, function_of
@@ -15,14 +15,12 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.value import Unknown, single_of
-from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.heuristics import (
     AVERAGED_MODEL,
     COLLATOR,
     DATASET,
     NO_MODULE,
-    RUNS_TRAINING,
     SAMPLER,
     guess,
 )
@@ -114,28 +112,13 @@ def _put_anywhere(do: LibraryContext, made: Value) -> None:
 @MODELS.method(Instance, "__init__")
 def _own_trainer(call: Call[Instance]) -> Values:
     """A trainer of the project, which has the training from a framework's class."""
-    bases, charge = sorted(call.receiver.cls.library_bases), taking_charge()
-    base = next((each for each in bases if each in charge and _trains(each)), None)
+    charge = taking_charge()
+    base = next((each for each in sorted(call.receiver.cls.library_bases) if each in charge), None)
     if base is not None:
-        # Deferred: most programs train without one.
-        from gpudoctor.manifest.framework_roles import framework as framework_of
-
-        known = framework_of(charge[base])
-        call.emit(
-            UseManaged,
-            framework=charge[base],
-            call=base,
-            trains=True,
-            shares_data=known.deals_out,
-            shares_streams=not known.leaves_streams,
-        )
-        # The framework makes the process group.
-        call.do.set_flag(PROCESS, ProcessState.group)
+        MODELS.load(base)
+        for told_of in HOOKS.derived_from:
+            told_of(call.do, call.receiver, base, call.arguments, call.node)
     return inherited_method(call)
-
-
-def _trains(name: str) -> bool:
-    return RUNS_TRAINING.fits(name) or name.endswith(".LightningCLI")
 
 
 def _is_optimizer(name: str) -> bool:

@@ -126,7 +126,7 @@ def keys_of(value: object) -> list[str]:
         case Item(of, _):
             return keys_of(of)
         # `text.rsplit(".", 1)`, `config.get("target")`
-        case CallResult(Unknown(term=Attribute(of, "get")), (ValueSet() as given, *_)):
+        case CallResult(Unknown(term=Attribute(of, "get")), ((ValueSet() as given, *_), *_)):
             return [*keys_of(of), *_texts(given)]
         case CallResult(Unknown(term=Attribute(of, _)), _):
             return keys_of(of)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.activation_checkpoint import look_inside, looks_inside
 from gpudoctor.lint.analyses.data_parallel_replicas import gathered, reduces, takes_mean
-from gpudoctor.lint.analyses.forward_body import check_meeting, computing, study
+from gpudoctor.lint.analyses.forward_body import check_meeting, computing, fill, study
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
@@ -116,6 +116,7 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
     for part in children_of(call.do, core) if core.made_by == "torch.nn.Sequential" else ():
         study(replace(call, arguments=Arguments((singleton(output),))), part, part.core, device)
     forget_what_forward_sets(call.do, core)
+    fill(call, core, output)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, core))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable
@@ -14,12 +15,13 @@ from gpudoctor.lint.domain.abstract_state import (
     ManagerState,
     ModuleState,
     ProcessState,
+    SettingState,
     WrapperState,
 )
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader
-from gpudoctor.lint.domain.function import Library, Namespace
+from gpudoctor.lint.domain.function import Instance, Library, Namespace
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Size
@@ -31,14 +33,16 @@ from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.class_kinds import is_module_name
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.library_names import is_harmless
+from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.sharding import note_sharded
 from gpudoctor.lint.library.stub_bodies import follow
-from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub, value_of_kind
+from gpudoctor.lint.library.stub_models import TAKE_CHARGE, as_its_base, managed_method, said_by_stub, value_of_kind
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists, how_to_meet
 from gpudoctor.lint.library.torch_nn import new_module, put_on
 from gpudoctor.lint.library.unread_code import note_escape
@@ -49,10 +53,14 @@ from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffec
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
     from gpudoctor.manifest.framework_roles import Framework
 
 _BELONGING, _PREPARING = belonging(), frozenset(preparing())
 _ADDS_OPTIONS = "deepspeed.add_config_arguments"
+_FROM_OPTIONS = ".from_argparse_args"
+_SPREADING = frozenset({"strategy", "distributed_backend", "accelerator"})
+"""What Lightning's Trainer is told to spread a training by; the last two are what it was called before version 1.7."""
 CONFIGURATION = (10, "config")
 """Where `deepspeed.initialize` takes its configuration."""
 
@@ -73,7 +81,7 @@ def take_charge(call: Call) -> Values:
     # Deferred: most programs train without one.
     from gpudoctor.manifest.framework_roles import framework as framework_of
 
-    name = _without_constructor(call.name)
+    call, name = _as_made(call), _without_constructor(call.name)
     last, known = name.rpartition(".")[2], framework_of(_framework(name))
     runs = name in TAKE_CHARGE or RUNS_TRAINING.fits(last)
     # Options alone configure nothing.
@@ -91,7 +99,7 @@ def take_charge(call: Call) -> Values:
     if managed is not None:
         _note_settings(call, managed, known, settings)
         # `Runner.from_cfg(config)` is given something else.
-        if call.name == name:
+        if call.name == name or call.name.endswith(_FROM_OPTIONS):
             follow(call, f"{name}.__init__", managed)
         return singleton(managed)
     parser = single_of(call.arg(0, "parser")) if name == _ADDS_OPTIONS else None
@@ -106,6 +114,18 @@ def take_charge(call: Call) -> Values:
         return answered
     module = is_module_name(call.name)
     return singleton(new_module(call, call.name, [], ready=True) if module else call.result(fresh=True))
+
+
+@told(HOOKS.derived_from)
+def _take_charge_as(do: LibraryContext, made: Instance, base: str, arguments: Arguments, node: ast.AST) -> None:
+    """An object of the project, whose class derives from one of a framework, takes charge as that does."""
+    # Deferred, as above.
+    from gpudoctor.manifest.framework_roles import framework as framework_of
+
+    managed, settings, call = as_its_base(made, base), EngineSettings(), Call[None](do, base, arguments, node)
+    known = framework_of(managed.framework)
+    _note_charge(call, base, known, managed, settings)
+    _note_settings(call, managed, known, settings)
 
 
 def _note_engine(call: Call, settings: EngineSettings) -> None:
@@ -282,8 +302,8 @@ def _several_processes(call: Call) -> bool:
     # Before version 2 it was told `gpus`.
     given = (call.keywords.get(name) for name in ("devices", "gpus", "num_nodes"))
     numbers = [value for values in given for value in values or ()]
-    # `strategy="ddp" if args.gpus > 1 else None`; the last two are what it was called before Lightning 1.7.
-    said = (_setting(call, name) or () for name in ("strategy", "distributed_backend", "accelerator"))
+    # `strategy="ddp" if args.gpus > 1 else None`
+    said = (call.keywords.get(name) or () for name in _SPREADING)
     names = [text_of(value) or _made_by(value) for each in said for value in each]
     spreads = any(name.lower().startswith(("ddp", "fsdp", "deepspeed")) for name in names)
     # The runner of OpenMMLab: what has started the processes.
@@ -301,12 +321,22 @@ def _may_be_several(call: Call, number: Value) -> bool:
     return isinstance(number, (Size, Unknown)) and number.is_setting and not just_one
 
 
-def _setting(call: Call, name: str) -> Values | None:
-    """A setting that is given by name, or that stands among the options of `from_argparse_args`."""
-    options = single_of(call.arg(0, "args")) if call.name.endswith(".from_argparse_args") else None
-    if name in call.keywords or not isinstance(options, Namespace):
-        return call.keywords.get(name)
-    return call.do.attribute(options, name, call.node)
+def _as_made(call: Call) -> Call:
+    """`Trainer.from_argparse_args(args, callbacks=[...])` with the options that the program knows, by their names."""
+    options = single_of(call.arg(0, "args")) if call.name.endswith(_FROM_OPTIONS) else None
+    if not isinstance(options, Namespace):
+        return call
+    declared_names = items_held(call.do.state(options, SettingState.option_names))
+    names = {*call.do.names_of(options), *filter(None, (text_of(each.single) for each in declared_names))}
+    held = {name: call.do.attribute(options, name, call.node) for name in sorted(names | _SPREADING)}
+    # `Namespace(**settings)`: of what the program has not written there itself, a setting says nothing.
+    held = {name: values for name, values in held.items() if name in names or not values.any(_is_unknown)}
+    given = {name: values for name, values in call.keywords.items() if name != "args"}
+    return replace(call, arguments=Arguments((), {**held, **given}, call.arguments.rest))
+
+
+def _is_unknown(value: Value) -> bool:
+    return isinstance(value, Unknown)
 
 
 def _made_by(value: Value) -> str:
@@ -435,6 +465,9 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
         if isinstance(value, Wrapper):
             call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
         call.do.set_flag(wrapper, WrapperState.prepared)
+        # `model.module.module`: some versions of Lightning keep PyTorch's wrapper inside of their own.
+        if kind is WrapperKind.PREPARED:
+            note_opened(call.do, [value])
         if call.do.flag(managed, ManagerState.empties) is YES:
             call.do.set_flag(value.core, ModuleState.emptied)
         if call.do.flag(managed, ManagerState.spreads_parameters) is YES:
@@ -488,7 +521,7 @@ _WAITS_SINCE = [1, 5]
 def _save_checkpoint(call: Call[ManagedObject]) -> Values:
     """Lightning's has a barrier in it, under a rank guard it hangs; that of the first versions, which have this
     constructor, has none."""
-    made_by_old = call.receiver.made_by.endswith(".from_argparse_args")
+    made_by_old = call.receiver.made_by.endswith(_FROM_OPTIONS)
     if not made_by_old and not call.do.modules.is_before("lightning", _WAITS_SINCE):
         return managed_method(call)
     call.emit(Save, call=".save_checkpoint", path=call.given("filepath"))

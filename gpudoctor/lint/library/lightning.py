@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Value, Values, single_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import managed_method, said_by_stub
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -51,6 +52,14 @@ def _where_given(values: Values) -> Values:
     """Data that are None on some paths only: where they are, nothing is trained."""
     given = ValueSet([each for each in values.bindings if each.value != NONE])
     return given if given.bindings else values
+
+
+@MODELS.callable("lightning.pytorch.Trainer.add_argparse_args")
+def _with_its_options(call: Call) -> Values:
+    """The parser, with options of which no more is said in the program."""
+    parser = call.arg(0, "parent_parser")
+    note_opened(call.do, parser or ())
+    return parser or NOT_ANSWERED
 
 
 def _is_lightning(cls: Class) -> bool:

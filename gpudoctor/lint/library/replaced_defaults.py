@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import ancestry, described_by, possible_pairs, put_entries
+from gpudoctor.lint.contents import add_more, ancestry, described_by, possible_pairs, put_entries
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Instance, Namespace
@@ -81,6 +81,9 @@ def open_defaults(
         if replaced is not None:
             opened[name] = replaced
         for part in held if depth else ():
+            # A file names what the code left empty.
+            if isinstance(part, DictOf):
+                add_more(do, part, singleton(Unknown(Item(part, None), "chosen at the start", entry.text, config=True)))
             if isinstance(part, (DictOf, Namespace, Unknown)):
                 open_defaults(do, part, entry, done, depth - 1)
     if isinstance(owner, DictOf):

@@ -331,12 +331,16 @@ def inherited_method(call: Call[Instance | Module]) -> Values:
     """What the stub of a library's class says of a method, that a class of the project derives from."""
     for base in declared_bases(call.receiver.cls):
         if declared(f"{base}.{call.name}") is not None:
-            identity = ("as one of its library", call.receiver)
-            charge = TAKE_CHARGE.get(base, "")
-            standing = ManagedObject(identity, call.place, call.label, charge, base, base)
+            standing = as_its_base(call.receiver, base)
             known = Call[ManagedObject](call.do, call.name, call.arguments, call.node, call.result_name, standing)
             return _method_in(known, call.receiver)
     return NOT_ANSWERED
+
+
+def as_its_base(made: Instance | Module, base: str) -> ManagedObject:
+    """An object of the project as one of the library's class that its class derives from."""
+    identity = ("as one of its library", made)
+    return ManagedObject(identity, made.place, made.label, TAKE_CHARGE.get(base, ""), base, base)
 
 
 def _method_in(call: Call, owner: Value) -> Values:

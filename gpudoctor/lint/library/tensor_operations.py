@@ -9,19 +9,22 @@ from gpudoctor.lint.analyses.collective_taint import after_operator
 from gpudoctor.lint.analyses.extents import extent_of_sum, of_extent
 from gpudoctor.lint.analyses.forward_body import check_meeting
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
+from gpudoctor.lint.contents import new_list, possible_pairs, put_entries, set_item
 from gpudoctor.lint.domain.abstract_state import TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Length, ParameterName, asked_of
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.placement import ConstantMixed
 from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.events.training_step import ClearGradients
+from gpudoctor.lint.flow.condition import complement
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library import tensors
@@ -103,6 +106,9 @@ def _written(do: LibraryContext, old: Values, by: Values, node: ast.AST) -> None
 @answers(HOOKS.items, Tensor)
 def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Values:
     """An item of a tensor, or of a batch whose shape is not known."""
+    held = _held_under(do, tensor, key) if type(key) is str else None
+    if held is not None:
+        return held
     whole = as_reduced(do, tensor)
     if isinstance(key, Tensor):
         # `scores[scores > 0.5]`: so many as the data says.
@@ -114,6 +120,13 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
     index = node.slice if isinstance(node, ast.Subscript) else None
     sliced = any(isinstance(each, ast.Slice) for each in (index.elts if isinstance(index, ast.Tuple) else [index]))
     return singleton(found if sliced else replace(found, root=None))
+
+
+def _held_under(do: LibraryContext, tensor: Tensor, name: str) -> Values | None:
+    """What the program has put into a batch under a name, where it surely has."""
+    found = next((held for key, held in possible_pairs(do, tensor) if text_of(key.single) == name), None)
+    here = found.restrict(do.path) if found is not None else None
+    return here if here is not None and not complement(do.path, [each.condition for each in here.bindings]) else None
 
 
 @answers(HOOKS.iterations, Tensor)
@@ -135,8 +148,31 @@ def _written_into(do: LibraryContext, tensor: Tensor, index: Values, new: Values
     if _names_any_entry(do, index.single, tensor) and not tensors.shards_in(do, [*new]):
         do.set_flag(tensor, TensorState.reduced)
         return
+    if text_of(index.single) is not None:
+        put_entries(do, tensor, {index: new})
     before = do.state(tensor, TensorState.written_items)
     do.set_state(tensor, TensorState.written_items, union([before, new]) if before is not None else new)
+
+
+@MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")
+def _mapping(call: Call[Tensor]) -> Values:
+    """A batch whose shape is not known may be a dictionary."""
+    tensor = call.receiver
+    name = call.text(0, "key") if call.name in ("get", "pop") else None
+    if name is not None:
+        return part(call.do, tensor, name, call.node)
+    for other in call.args[0] if call.name == "update" and call.args else ():
+        for written, held in possible_pairs(call.do, other):
+            set_item(call.do, tensor, written, held, call.node)
+    key = singleton(tensors.key_of(tensor))
+    one = singleton(part_of(call.do, as_reduced(call.do, tensor), call.allocation_site(), call.place))
+    if call.name == "keys":
+        return new_list(call.do, [key], call.node, exact=False)
+    if call.name == "items":
+        return new_list(call.do, [singleton(TupleOf((key, one)))], call.node, exact=False)
+    if call.name == "values":
+        return new_list(call.do, [one], call.node, exact=False)
+    return one
 
 
 def _names_any_entry(do: LibraryContext, key: Value | None, tensor: Tensor) -> bool:

@@ -11,10 +11,9 @@ from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_part
 from gpudoctor.lint.analyses.extents import extent_by, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, may_lack_graph, of_arithmetic
-from gpudoctor.lint.contents import new_list
 from gpudoctor.lint.domain.abstract_state import NO, YES, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import TupleOf, items_held
+from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
@@ -569,21 +568,6 @@ def _register_hook(call: Call[Tensor]) -> Values:
 def key_of(tensor: Tensor) -> Unknown:
     """The name of an entry, of none in particular, of what may be a dictionary."""
     return Unknown(Anonymous("key of", tensor), "a key of a batch")
-
-
-@MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")
-def _mapping(call: Call[Tensor]) -> Values:
-    """A batch whose shape is not known may be a dictionary."""
-    tensor = call.receiver
-    key = singleton(key_of(tensor))
-    part = part_of(call.do, as_reduced(call.do, tensor), call.allocation_site(), call.place)
-    if call.name == "keys":
-        return new_list(call.do, [key], call.node, exact=False)
-    if call.name == "items":
-        return new_list(call.do, [singleton(TupleOf((key, singleton(part))))], call.node, exact=False)
-    if call.name == "values":
-        return new_list(call.do, [singleton(part)], call.node, exact=False)
-    return singleton(part)
 
 
 @MODELS.method(Tensor, "zero_", "fill_")

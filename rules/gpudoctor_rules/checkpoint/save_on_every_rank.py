@@ -18,8 +18,8 @@ something that all ranks must do, such as gathering a sharded state; then only t
 
 Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; what
 is added to a file may differ between the ranks, or a logger lets the lines of one through; it is written where it is
-missing, and one rank has been there before; the save is a collective one, in which each rank writes its part; a
-framework saves; a rank ends the job behind it because of its own data.
+missing, and one rank has been there before, or Lightning starts the others behind it; the save is a collective one, in
+which each rank writes its part; a framework saves; a rank ends the job behind it because of its own data.
 
 ## Sources
 
@@ -196,8 +196,16 @@ def _by_itself(program: Program, save: Save) -> bool:
 
 def _is_there_by_now(program: Program, save: Save) -> bool:
     """It is written where it is not there yet, and one rank alone has come by before."""
+    if not lacking(save.condition):
+        return False
     before = (each for each in program.events(Save) if each.location == save.location and each.order < save.order)
-    return lacking(save.condition) and any(map(only_some_ranks, before))
+    return any(map(only_some_ranks, before)) or _alone_until_it_trains(program, save)
+
+
+def _alone_until_it_trains(program: Program, save: Save) -> bool:
+    """The framework starts the other processes only behind it, unless a launcher does, and they find it there."""
+    begun = next((each for each in program.events(Collective) if each.effect.starts), None)
+    return begun is not None and save.order < begun.order and not program.launchers_naming_it()
 
 
 def _as_its_last(program: Program, save: Save) -> bool:

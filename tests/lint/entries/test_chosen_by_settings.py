@@ -231,6 +231,74 @@ def test_a_class_that_only_a_setting_file_names(way: str) -> None:
     assert_trains(followed("train.py", {**files, "engine.py": ENGINE}))
 
 
+SECTIONS = """
+job:
+  target: kit.runner.Work
+  params:
+    net:
+      target: kit.nets.Deep
+    data:
+      target: kit.runner.Data
+      params:
+        train:
+          target: kit.runner.Numbers
+"""
+WORK = """
+    import torch
+    from train import made_of
+
+    class Numbers(torch.utils.data.Dataset):
+        def __len__(self):
+            return 9
+
+        def __getitem__(self, index):
+            return torch.zeros(8)
+
+    class Data:
+        def __init__(self, train=None):
+            self.train = made_of(train)
+
+        def loader(self):
+            return torch.utils.data.DataLoader(self.train, batch_size=4)
+
+    class Work:
+        def __init__(self, net, data):
+            self.net = made_of(net)
+            self.teacher = made_of(net)
+            self.loader = made_of(data).loader()
+
+        def run(self):
+            optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+            for _ in range(3):
+                for batch in self.loader:
+                    optimizer.zero_grad()
+                    self.net(batch).mean().backward()
+                    optimizer.step()
+    """
+DEEP = """
+    from torch import nn
+
+    class Deep(nn.Module):
+        def __init__(self):
+            super().__init__()
+            layers = []
+            for width in (8, 16, 32, 64, 128):
+                layers.append(nn.Linear(width, 2 * width))
+                layers.append(nn.ReLU())
+                layers.append(nn.LayerNorm(2 * width))
+            self.layers = nn.Sequential(*layers)
+
+        def forward(self, x):
+            return self.layers(x)
+    """
+
+
+def test_sections_of_sections_are_made_by_one_function() -> None:
+    """What it made of one of them, which took long, says nothing of the next."""
+    files = {"kit/__init__.py": "", "kit/runner.py": WORK, "kit/nets.py": DEEP, "settings/base.yaml": SECTIONS}
+    assert_trains(followed("train.py", {"train.py": BY_HAND, **files}))
+
+
 OBJECTS_IN_SETTINGS = """
 job:
   _target_: kit.runner.Trains

@@ -33,6 +33,20 @@ TESTS = {
             reveal(x)  #: None
         reveal(isinstance(x, Muon), x)  #: True if isinstance(x, Muon) | False if not (isinstance(x, Muon))
         """,
+    "who is asked for an attribute is not None": """
+        import argparse, os
+        args = argparse.ArgumentParser().parse_args()
+        class Net:
+            def eval(self):
+                return self
+        x = None if args.bare else Net()
+        y = x.eval()
+        reveal(y)  #: Net()
+        reveal(x)  #: Net()
+        by_rank = None if os.environ["RANK"] == "0" else Net()
+        by_rank.eval()
+        reveal(by_rank)  #: None if os.environ['RANK'] == '0' | Net() if not (os.environ['RANK'] == '0')
+        """,
     "classes and functions are no plain data": """
         class Table(dict): pass
         class Net: pass

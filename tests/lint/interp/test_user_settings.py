@@ -258,6 +258,10 @@ SETTINGS = {
         other = {"several": False, "net": {"name": "small"}}
         merge(other, yaml.safe_load("c"))
         reveal(other["several"])  #: False if isinstance | setting old['several'] if not (isinstance)
+        empty = {"data": {"train": {}}}
+        for key, value in toml.load("c").items():
+            empty[key] = value
+        reveal(empty["data"]["train"].get("name", "small"))  #: setting empty['data']['train'] | 'small'
         third = {"several": False}
         third.update(json.load(open("c")))
         reveal(third["several"])  #: setting third['several']

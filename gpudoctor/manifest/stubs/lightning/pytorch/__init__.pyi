@@ -115,7 +115,7 @@ class Trainer:
 
     # --- training ---
 
-    @collective(waits=True)
+    @collective(waits=True, starts=True)
     def fit(
         self,
         model,
@@ -202,15 +202,15 @@ class Trainer:
 
     # --- evaluation ---
 
-    @collective(waits=True)
+    @collective(waits=True, starts=True)
     def validate(self, model=None, dataloaders=None, *more, datamodule=None, val_dataloaders=None, **others):
         given = dataloaders if possibly(dataloaders is not None) else val_dataloaders
         self._evaluate_with(model, given, datamodule, "validate", "val_dataloader", "validation")
-    @collective(waits=True)
+    @collective(waits=True, starts=True)
     def test(self, model=None, dataloaders=None, *more, datamodule=None, test_dataloaders=None, **others):
         given = dataloaders if possibly(dataloaders is not None) else test_dataloaders
         self._evaluate_with(model, given, datamodule, "test", "test_dataloader", "test")
-    @collective(waits=True)
+    @collective(waits=True, starts=True)
     def predict(self, model=None, dataloaders=None, datamodule=None, **others):
         self._evaluate_with(model, dataloaders, datamodule, "predict", "predict_dataloader", "predict")
     def _evaluate_with(self, model, given, datamodule, stage, name, kind):
