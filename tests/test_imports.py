@@ -565,6 +565,7 @@ LATE = {
     "gpudoctor.lint.launchfiles.charts",
     "gpudoctor.lint.launchfiles.dockerfile",
     "gpudoctor.lint.launchfiles.ini_commands",
+    "gpudoctor.lint.launchfiles.python_commands",
     "gpudoctor.lint.launchfiles.makefile",
     "gpudoctor.lint.launchfiles.compose",
     "gpudoctor.lint.launchfiles.images",

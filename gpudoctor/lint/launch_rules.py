@@ -36,7 +36,7 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
             says = (file.launches, file.settings, file.built, file.services, file.composes)
             if any(says) or named or "gpudoctor:" in source.text:
                 read.append(file)
-            else:
+            elif not path.endswith(".py"):
                 passed_over += 1
     files = called.told_apart(read)
     if any(file.services is not None or file.built for file in files):
@@ -79,7 +79,8 @@ def judged_launches(launched: Launched, examined: Sequence[EntryResult], request
     results = []
     for file in launched.files:
         own = tuple(each for each in findings if each.location.path == file.shown)
-        speaks = any("gpudoctor" in each.text or "noqa" in each.text for each in file.comments)
+        program = file.path.endswith(".py")
+        speaks = program or any("gpudoctor" in each.text or "noqa" in each.text for each in file.comments)
         results.append(EntryResult(file.shown, findings=own, files=frozenset({file.shown}), commented=speaks))
     if failures.seen and results:
         results[0] = replace(results[0], failures=tuple(failures.seen), partly=True)

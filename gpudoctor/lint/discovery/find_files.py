@@ -13,7 +13,7 @@ from gpudoctor.lint.discovery.walk import PROGRAMS, collect
 from gpudoctor.lint.request import STDIN
 from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file_queries import digest_of, first_bytes, most_bytes
-from gpudoctor.lint.source.launch_names import launch_kind, may_start_training
+from gpudoctor.lint.source.launch_names import launch_kind, may_start_commands, may_start_training
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def find_files(request: Request) -> FilesFound:
             elif not is_named:
                 passed_over += 1
             continue
+        if raw is not None and may_start_commands(path, raw):
+            launch_files[path] = is_named
         # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
         # they stand, and standard input whatever it is.
         if raw is None or is_stdin or concerns_training(plain_bytes(raw)) or b"gpudoctor:" in raw:

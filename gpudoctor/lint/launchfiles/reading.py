@@ -18,6 +18,7 @@ from gpudoctor.lint.source.launch_names import (
     JSON,
     JUSTFILE,
     MAKEFILE,
+    PYTHON,
     TASKS,
     YAML,
     launch_kind,
@@ -43,7 +44,7 @@ def read_launch_file(
 ) -> LaunchFile:
     """What a launch file says; nothing where it cannot be read. `scripts` gives the scripts that it sources, `console`
     the modules of commands that the project installs."""
-    kind = launch_kind(path, text[:200].encode())
+    kind = PYTHON if path.endswith(".py") else launch_kind(path, text[:200].encode())
     try:
         file = _read(kind, path, shown, text, scripts)
     # Nested deeper than any hand would write it.
@@ -82,6 +83,10 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
         from gpudoctor.lint.launchfiles.justfile import read_justfile
 
         return _of_recipes(file, read_justfile(shown, text, scripts))
+    if kind == PYTHON:
+        from gpudoctor.lint.launchfiles.python_commands import read_python
+
+        return replace(file, launches=tuple(read_python(shown, text)))
     if kind in (TASKS, INI):
         from gpudoctor.lint.launchfiles.ini_commands import read_ini
         from gpudoctor.lint.launchfiles.task_tables import read_tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 SHELL, DOCKERFILE, MAKEFILE, YAML, JSON, EDITOR = "shell", "dockerfile", "makefile", "yaml", "json", "editor"
-JUSTFILE, TASKS, INI = "justfile", "tasks", "ini"
+JUSTFILE, TASKS, INI, PYTHON = "justfile", "tasks", "ini", "python"
 _SHELL_ENDINGS = (
     *(".sh", ".bash", ".zsh", ".ksh", ".sbatch", ".slurm", ".slm", ".job", ".pbs"),
     *(".lsf", ".bsub", ".sge", ".qsub"),
@@ -91,6 +91,18 @@ def may_start_training(kind: str, data: bytes) -> bool:
     if (kind in (SHELL, MAKEFILE, DOCKERFILE) and b".sh" in data) or (kind == JUSTFILE and b"import" in data):
         return True
     return any(word in data for word in _WORDS) or (kind == EDITOR and b"debugpy" in data) or kind == INI
+
+
+_BESIDE = (b"subprocess", b"os.system", b"import nox", b"invoke", b"fabric")
+_COMMANDS = (b"torchrun", b"torch.distributed.run", b"torch.distributed.launch", b"accelerate launch", b'"accelerate"')
+
+
+def may_start_commands(path: str, data: bytes) -> bool:
+    """A program that may have a launcher start others, by a look at its bytes. What tests start is no training."""
+    name = os.path.basename(path)
+    if not name.endswith(".py") or name.startswith(("test_", "conftest")) or len(data) > MAX_BYTES:
+        return False
+    return any(word in data for word in _BESIDE) and any(word in data for word in _COMMANDS)
 
 
 def is_of_editor(path: str) -> bool:

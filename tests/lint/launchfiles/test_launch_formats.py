@@ -60,6 +60,11 @@ def read(name: str, text: str) -> LaunchFile:
         ("pixi.toml", '[tasks.t]\ncmd = "torchrun t.py"\nenv = { A = "1" }', "torchrun | t.py"),
         ("tox.ini", "[testenv:t]\ncommands =\n    pytest\n    torchrun t.py {posargs}", "torchrun | t.py $posargs?"),
         ("Procfile", "train: torchrun t.py", "torchrun | t.py"),
+        ("go.py", "import subprocess\nc = ['torchrun'] + ['t.py']\nsubprocess.run(c + rest)", "torchrun | t.py $_?"),
+        ("go.py", "import os\nfor n in (1, 2):\n    os.system(f'torchrun --n={n} t.py')", "torchrun n=$n | t.py"),
+        ("go.py", "def go(n, *a):\n    call(f'torchrun --n={n} t.py'.split())\ngo(2)", "torchrun n=2 | t.py"),
+        ("go.py", "c = ['torchrun']\nc.append('t.py')\nc += ['--x']\nPopen(' '.join(c))", "torchrun | t.py --x"),
+        ("noxfile.py", "import nox\ndef t(s):\n    s.run('torchrun', 't.py', *s.posargs)", "torchrun | t.py $_?"),
         ("crontab", "N=2\n0 3 * * * torchrun --n=$N t.py >> log", "torchrun n=2 | t.py"),
         ("t.service", "[Service]\nEnvironment=N=2\nExecStart=-torchrun --n=${N} \\\n  t.py", "torchrun n=2 | t.py"),
         ("supervisord.conf", "[program:t]\ncommand=torchrun t.py\nautostart=true", "torchrun | t.py"),
@@ -104,6 +109,8 @@ def test_the_commands_of_a_format(name: str, text: str, expected: str) -> None:
         ("pyproject.toml", '[project.scripts]\ntorchrun = "t:main"\n[tool.poetry.scripts]\nt = "torchrun t:main"'),
         ("pyproject.toml", "[tool.poe.tasks\nt = 'torchrun t.py'"),
         ("justfile", "t:\n    #!/usr/bin/env python\n    torchrun = 1"),
+        ("go.py", "import os\nprint('torchrun t.py')\nos.remove('torchrun t.py')"),
+        ("go.py", "import os\nos.system('torchrun t.py'"),
     ],
 )
 def test_what_starts_nothing(name: str, text: str) -> None:

@@ -1,0 +1,255 @@
+"""Commands that Python starts beside itself: `subprocess.run(["torchrun", ...])`, `os.system`, sessions of nox, tasks.
+
+What is put together from constants is known, and anything else a variable from outside."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from gpudoctor.lint.launchfiles.command_lists import command_of
+from gpudoctor.lint.launchfiles.launchers import launches_in
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.shell import Script, read_script
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable, bound_to
+from gpudoctor.record import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.start import ProgramStart
+
+_RUNS = frozenset({"run", "call", "check_call", "check_output", "Popen", "system", "popen", "getoutput"})
+_MAX_DEPTH = 3
+"""Functions that call each other are followed so deep."""
+
+
+@dataclass(frozen=True)
+class _PythonText:
+    """A word, or a text; `open` where it may be several words or none."""
+
+    text: str
+    node: ast.AST
+    open: bool = False
+
+
+_PythonValue: TypeAlias = "_PythonText | tuple[_PythonText, ...] | dict[str, _PythonText] | None"
+
+
+def read_python(shown: str, text: str) -> list[ProgramStart]:
+    """The programs that the commands of a Python file start."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    return _PythonReader(shown, tree).launches
+
+
+@dataclass
+class _Around:
+    """How a statement is reached."""
+
+    names: dict[str, _PythonValue] = field(default_factory=dict)
+    folder: str = ""
+    looped: bool = False
+    depth: int = 0
+
+
+class _PythonReader:
+    """A file on its way from top to bottom, with what names hold that are made of constants."""
+
+    def __init__(self, shown: str, tree: ast.Module) -> None:
+        self.launches: list[ProgramStart] = []
+        self._shown = shown
+        self._exported: dict[str, _PythonText] = {}
+        self._functions = {each.name: each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
+        self._called: set[str] = set()
+        imported = (each for each in ast.walk(tree) if isinstance(each, ast.Import))
+        self._of_nox = any(alias.name == "nox" for each in imported for alias in each.names)
+        around = _Around()
+        self._block(tree.body, around)
+        for name, function in self._functions.items():
+            if name not in self._called:
+                self._block(function.body, replace(around, names=dict(around.names)))
+
+    def _block(self, body: Iterable[ast.stmt], around: _Around) -> None:
+        for statement in body:
+            self._statement(statement, around)
+
+    def _statement(self, node: ast.stmt, around: _Around) -> None:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                return
+            case ast.ClassDef():
+                self._block(node.body, around)
+            case ast.For() | ast.While() | ast.AsyncFor():
+                for each in ast.walk(node.target) if not isinstance(node, ast.While) else ():
+                    around.names.pop(each.id, None) if isinstance(each, ast.Name) else None
+                self._block([*node.body, *node.orelse], replace(around, looped=True))
+            case ast.With():
+                inside = [self._moved(item.context_expr, around) for item in node.items]
+                folder = next((each for each in inside if each), around.folder)
+                self._block(node.body, replace(around, folder=folder))
+            case ast.If() | ast.Try():
+                parts = [node.body, node.orelse, *([node.finalbody] if isinstance(node, ast.Try) else [])]
+                for part in parts:
+                    self._block(part, around)
+            case ast.Assign(targets=[target]):
+                self._calls(node.value, around)
+                self._assign(target, self._told(node.value, around), around)
+            case ast.AugAssign(target=ast.Name(name), op=ast.Add()):
+                around.names[name] = _added(around.names.get(name), self._told(node.value, around), node)
+            case _:
+                self._calls(node, around)
+
+    def _assign(self, target: ast.expr, told: _PythonValue, around: _Around) -> None:
+        match target:
+            case ast.Name(name):
+                around.names[name] = told
+            case ast.Subscript(value=held, slice=ast.Constant(str(key))) if isinstance(told, _PythonText):
+                known = around.names.get(held.id) if isinstance(held, ast.Name) else None
+                if isinstance(known, dict):
+                    known[key] = told
+                elif ast.unparse(held) in ("os.environ", "environ"):
+                    self._exported[key] = told
+
+    def _moved(self, node: ast.expr, around: _Around) -> str:
+        """`with c.cd("sub"):`"""
+        if isinstance(node, ast.Call) and _name(node.func) in ("cd", "chdir") and node.args:
+            told = self._told(node.args[0], around)
+            return told.text if isinstance(told, _PythonText) else ""
+        return ""
+
+    # --- calls ---
+
+    def _calls(self, node: ast.AST, around: _Around) -> None:
+        for call in ast.walk(node):
+            if not isinstance(call, ast.Call):
+                continue
+            name = _name(call.func)
+            if isinstance(call.func, ast.Attribute) and name in ("append", "extend") and call.args:
+                self._grown(call.func.value, name, self._told(call.args[0], around), around, call)
+            elif isinstance(call.func, ast.Name) and name in self._functions and around.depth < _MAX_DEPTH:
+                self._follow(self._functions[name], call, around)
+            elif name in _RUNS and call.args:
+                self._command(call, name, around)
+
+    def _grown(self, held: ast.expr, how: str, told: _PythonValue, around: _Around, node: ast.AST) -> None:
+        if isinstance(held, ast.Name) and isinstance(around.names.get(held.id), tuple):
+            more = (told,) if how == "append" and isinstance(told, _PythonText) else told
+            around.names[held.id] = _added(around.names[held.id], more, node)
+
+    def _follow(self, function: ast.FunctionDef, call: ast.Call, around: _Around) -> None:
+        self._called.add(function.name)
+        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+        given = {name: self._told(value, around) for name, value in zip(names, call.args, strict=False)}
+        given |= {each.arg: self._told(each.value, around) for each in call.keywords if each.arg}
+        inside = replace(around, names={**around.names, **dict.fromkeys(names), **given}, depth=around.depth + 1)
+        self._block(function.body, inside)
+
+    def _command(self, call: ast.Call, name: str, around: _Around) -> None:
+        given = {each.arg: self._told(each.value, around) for each in call.keywords if each.arg}
+        told = self._listed(call.args, around) if self._of_nox else self._told(call.args[0], around)
+        environment = given.get("env")
+        known = {**self._exported, **(environment if isinstance(environment, dict) else {})}
+        variables = {key: self._bound(part) for key, part in known.items()}
+        folder, beside = given.get("cwd"), name == "Popen"
+        where = folder.text if isinstance(folder, _PythonText) else around.folder
+        if isinstance(told, _PythonText):
+            text = PlacedText(self._shown, _pieces(told))
+            script = read_script(text, variables, folder=where, looped=around.looped, background=beside)
+            self.launches += launches_in(script, text, {})
+        elif isinstance(told, tuple) and told:
+            text, made = command_of(self._shown, [(each.text, _pieces(each)) for each in told], variables, where)
+            words = tuple(replace(word, open=each.open) for word, each in zip(made.words, told, strict=True))
+            made = replace(made, words=words, looped=around.looped, background=beside)
+            self.launches += launches_in(Script((made,), (), ()), text, {})
+
+    def _bound(self, part: _PythonText) -> ShellVariable:
+        text = PlacedText(self._shown, _pieces(part))
+        return bound_to(part.text, text.location(0, len(text.text)))
+
+    # --- values ---
+
+    def _told(self, node: ast.expr, around: _Around) -> _PythonValue:
+        """What an expression says: a text, words, or variables; unknown parts are variables of the shell."""
+        match node:
+            case ast.Constant(value) if isinstance(value, (str, int)):
+                return _PythonText(str(value), node)
+            case ast.JoinedStr(values):
+                parts = [self._told(each, around) for each in values]
+                return _PythonText(
+                    "".join(each.text if isinstance(each, _PythonText) else "${_}" for each in parts), node
+                )
+            case ast.FormattedValue(value):
+                return self._told(value, around)
+            case ast.Name(name):
+                known = around.names.get(name)
+                return known if known is not None else _PythonText(f"${{{name}}}", node)
+            case ast.List(items) | ast.Tuple(items):
+                return self._listed(items, around)
+            case ast.BinOp(left, ast.Add(), right):
+                return _added(self._told(left, around), self._told(right, around), node)
+            case ast.Dict(keys, values):
+                found: dict[str, _PythonText] = {}
+                for key, value in zip(keys, values, strict=True):
+                    said = self._told(value, around)
+                    if key is None and isinstance(said, dict):
+                        found |= said
+                    elif isinstance(key, ast.Constant) and isinstance(said, _PythonText):
+                        found[str(key.value)] = said
+                return found
+            case ast.Call(func, arguments):
+                return self._made(func, arguments, node, around)
+            case ast.Attribute(attr="executable"):
+                return _PythonText("python", node)
+        return _PythonText("${_}", node)
+
+    def _listed(self, items: Iterable[ast.expr], around: _Around) -> tuple[_PythonText, ...]:
+        found: list[_PythonText] = []
+        for item in items:
+            inner = item.value if isinstance(item, ast.Starred) else item
+            told = self._told(inner, around)
+            if isinstance(item, ast.Starred):
+                found += told if isinstance(told, tuple) else [_PythonText("${_}", item, open=True)]
+            else:
+                found.append(told if isinstance(told, _PythonText) else _PythonText("${_}", item))
+        return tuple(found)
+
+    def _made(self, func: ast.expr, arguments: list[ast.expr], node: ast.Call, around: _Around) -> _PythonValue:
+        held = self._told(func.value, around) if isinstance(func, ast.Attribute) else None
+        first = self._told(arguments[0], around) if arguments else None
+        match _name(func):
+            case "split" if isinstance(text := first if first is not None else held, _PythonText):
+                return tuple(_PythonText(each, text.node) for each in text.text.split())
+            case "join" if isinstance(first, tuple):
+                return _PythonText(" ".join(each.text for each in first), node)
+            case "str" if isinstance(first, _PythonText):
+                return first
+            case "dict":
+                given = {each.arg: self._told(each.value, around) for each in node.keywords if each.arg}
+                return {key: part for key, part in given.items() if isinstance(part, _PythonText)}
+            case "copy" if isinstance(func, ast.Attribute) and ast.unparse(func.value).endswith("environ"):
+                return {}
+        return _PythonText("${_}", node)
+
+
+def _added(left: _PythonValue, right: _PythonValue, node: ast.AST) -> _PythonValue:
+    if isinstance(left, tuple):
+        return (*left, *(right if isinstance(right, tuple) else (_PythonText("${_}", node, open=True),)))
+    if isinstance(left, _PythonText) and isinstance(right, _PythonText):
+        return _PythonText(left.text + right.text, node)
+    return None
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _pieces(part: _PythonText) -> list[Piece]:
+    line, column = getattr(part.node, "lineno", 1), getattr(part.node, "col_offset", 0) + 1
+    quoted = column + (isinstance(part.node, ast.Constant) and isinstance(part.node.value, str))
+    lines = part.text.splitlines(keepends=True)
+    last = getattr(part.node, "end_lineno", line)
+    numbered = zip(itertools.count(line), lines, strict=False)
+    return [Piece(each, min(number, last), quoted if number == line else 1) for number, each in numbered]
