@@ -35,6 +35,9 @@ _MUCH_LONGER = 4
 """Times the patience, after which ranks do not advance even if all of them are at the same place, or one is at work."""
 _AT_WORK = 0.5
 """Of one core: a rank that takes so much is busy with something that the others wait for, and may come yet."""
+_SELDOM, _SOON = 1.0, 16
+"""Seconds between two looks while all is well, and the part of the patience that they may take at most: whoever looks
+takes a core from the ranks."""
 _OLD = 2.0
 """Seconds after which a collective that has begun and not ended is waited for."""
 _ENOUGH = 1.0
@@ -143,6 +146,7 @@ class Watch:
         self._again = min(_AGAIN, self._patience / 2)
         self._ranks: dict[Path, _FollowedRank] = {}
         self._asked_at = 0.0
+        self._next = 0.0
         self._early = False
         self._before: _IdleLook | None = None
         self._progress: dict[int, _GotOn] | None = None
@@ -156,7 +160,13 @@ class Watch:
     def look(self) -> tuple[Waiting, ...]:
         """Where each rank is, when some rank has waited for the others for too long; empty as long as all is well."""
         now = time.monotonic()
+        if now < self._next:
+            return ()
         self._follow(now)
+        if now - min((each.since for each in self._ranks.values()), default=now) < self._patience / 2:
+            self._next = now + min(_SELDOM, self._patience / _SOON)
+            self._early, self._before, self._progress = False, None, None
+            return ()
         self._look_early(now)
         # One rank is enough: the others may be busy with what it waits for.
         still = [each for each in self._ranks.values() if now - each.since > self._patience]

@@ -10,6 +10,7 @@ import pytest
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
+from gpudoctor.run.hang import Watch
 from gpudoctor.run.hang_verdict import HangKind, verdict_of
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Follower, Order, judged
@@ -18,8 +19,6 @@ from gpudoctor.run.recording import RecordedCollective, Recording, StackFrame, W
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from gpudoctor.run.hang import Watch
 
 HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 
@@ -148,3 +147,12 @@ def test_who_ends_because_somebody_told_it_to_has_not_gone_on(told_to_end: bool,
     follower._stirred = -1000.0
     follower.look(told_to_end)
     assert bool(follower.stood) is told_to_end
+
+
+def test_while_all_is_well_ranks_are_looked_at_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, looks = Watch(tmp_path, 30.0), list[float]()
+    monkeypatch.setattr(watch, "_follow", looks.append)
+    for tenth in range(100):
+        monkeypatch.setattr("time.monotonic", lambda tenth=tenth: 1000 + tenth / 10)
+        assert watch.look() == ()
+    assert len(looks) == 10

@@ -107,7 +107,9 @@ class Exchanges:
         self._at: dict[tuple[Any, ...], int] = {}
         self.sums: deque[SumOnDevice] = deque(maxlen=_KEPT)
         self.under_way: dict[int, tuple[weakref.ref[Any], str, list[Any]]] = {}
-        self._stepped_early = False
+        self._steps: Any = None
+        """What watches the steps of optimizers, from the first collective on that the program does not wait for at
+        once: most have none."""
         self._notes = dist.is_available() and not listener.records_all()
 
     def install(self) -> None:
@@ -122,7 +124,6 @@ class Exchanges:
             method = getattr(c10d.Work, name, None)
             if method is not None:
                 setattr(c10d.Work, name, self._done_by(method))
-        optim.register_optimizer_step_pre_hook(self._state.recorder.guarded(self._look_at_step))
 
     @property
     def ranks(self) -> int:
@@ -241,17 +242,18 @@ class Exchanges:
                 self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not None}
             if place is not None and len(self.under_way) < _MOST_UNDER_WAY:
                 self.under_way[memory_of(first)] = weakref.ref(result), name, place
+                if self._steps is None:
+                    look = self._state.recorder.guarded(self._look_at_step)
+                    self._steps = optim.register_optimizer_step_pre_hook(look)
 
     def _look_at_step(self, optimizer: Any, args: Any, keywords: Any) -> None:
         """Write a line, once, where an optimizer takes a gradient to which a collective may still be adding."""
-        if not self.under_way or self._stepped_early:
-            return
         taken = (each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None)
         for gradient in taken:
             work, name, place = self.under_way.get(memory_of(gradient), (None, "", []))
             handle = work() if work is not None else None
             if work is not None and (handle is None or not handle.is_completed()):
-                self._stepped_early = True
+                self._steps.remove()
                 self._state.write("stepped early", call=name, step=self._state.steps, place=place)
                 return
 

@@ -40,8 +40,11 @@ _EACH_UNTIL, _FEWER = 256, 11
 """Each step is looked at until this one, and each eleventh of later ones; the others are only counted, which takes a
 fifth of the time. By number, so that all ranks look at the same steps. An odd one, so that of two optimizers that take
 turns both are seen."""
-_RARELY_AFTER = 4096
-"""Steps that have been told, after which eleven times fewer are, and so on: a long run must not fill the disk."""
+_TRACED_UNTIL = 4096
+"""The same where the times of each step are asked for."""
+_RARELY_AFTER = 512
+"""Later steps that have been told, after which eleven times fewer are, and so on: a long run must not fill the disk,
+and most of what a watched step takes longer is to tell of it."""
 _AT_ONCE, _TOGETHER = 256, 0.005
 """Later steps that take less than so many seconds are written down together: one by one they would cost several times
 as much."""
@@ -204,8 +207,7 @@ class _Steps:
     def _rest_or_not(self) -> None:
         """Decide whether the next step is looked at."""
         state = self._state
-        # Whoever wants a trace wants to see each step.
-        first = _RARELY_AFTER if state.tells_starts else _EACH_UNTIL
+        first = _TRACED_UNTIL if state.tells_starts else _EACH_UNTIL
         if state.steps == (first if self._stride == 1 else _RARELY_AFTER * self._stride):
             self._stride *= _FEWER
         following = state.steps + 1

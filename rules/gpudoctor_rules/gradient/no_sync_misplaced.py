@@ -82,12 +82,15 @@ class NoSyncMisplaced(Rule):
         drift = recording.drift
         if drift is None or recording.averages_by_hand or not drift.optimizer.held or not steps:
             return
-        unsynced = all(step.counts.get("forwards") and not step.counts.get("synced backwards") for step in steps)
-        if unsynced and drift.optimizer.backward is not None:
+        unsynced = [each for each in steps if each.counts.get("forwards") and not each.counts.get("synced backwards")]
+        # What came after they were seen to differ is not why.
+        before = [each.number for each in unsynced if each.number <= drift.step]
+        which = f"in {len(steps)} steps" if len(unsynced) == len(steps) else f"of step {min(before, default=0)}"
+        if before and drift.optimizer.backward is not None:
             yield self.found(
                 drift.optimizer.backward,
-                f"No backward in {len(steps)} steps averaged the gradients, and after step {drift.step} the ranks held "
-                f"different values in parameter {drift.name}.",
+                f"No backward {which} averaged the gradients, and after step {drift.step} the ranks held different "
+                f"values in parameter {drift.name}.",
                 remedy="Leave the last backward of each step, and its forward, outside of `no_sync()`.",
             )
 
