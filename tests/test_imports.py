@@ -566,6 +566,7 @@ LATE = {
     "gpudoctor.lint.launchfiles.dockerfile",
     "gpudoctor.lint.launchfiles.ini_commands",
     "gpudoctor.lint.launchfiles.python_commands",
+    "gpudoctor.lint.launchfiles.quoted_commands",
     "gpudoctor.lint.launchfiles.makefile",
     "gpudoctor.lint.launchfiles.compose",
     "gpudoctor.lint.launchfiles.images",

@@ -19,6 +19,7 @@ from gpudoctor.lint.source.launch_names import (
     JUSTFILE,
     MAKEFILE,
     PYTHON,
+    QUOTED,
     TASKS,
     YAML,
     launch_kind,
@@ -87,6 +88,10 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
         from gpudoctor.lint.launchfiles.python_commands import read_python
 
         return replace(file, launches=tuple(read_python(shown, text)))
+    if kind == QUOTED:
+        from gpudoctor.lint.launchfiles.quoted_commands import read_quoted
+
+        return replace(file, launches=tuple(read_quoted(shown, text)), comments=tuple(yaml_comments(shown, text)))
     if kind in (TASKS, INI):
         from gpudoctor.lint.launchfiles.ini_commands import read_ini
         from gpudoctor.lint.launchfiles.task_tables import read_tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 SHELL, DOCKERFILE, MAKEFILE, YAML, JSON, EDITOR = "shell", "dockerfile", "makefile", "yaml", "json", "editor"
-JUSTFILE, TASKS, INI, PYTHON = "justfile", "tasks", "ini", "python"
+JUSTFILE, TASKS, INI, PYTHON, QUOTED = "justfile", "tasks", "ini", "python", "quoted"
 _SHELL_ENDINGS = (
     *(".sh", ".bash", ".zsh", ".ksh", ".sbatch", ".slurm", ".slm", ".job", ".pbs"),
     *(".lsf", ".bsub", ".sge", ".qsub"),
@@ -14,6 +14,7 @@ _MAKEFILES = frozenset({"makefile", "gnumakefile"})
 _JUSTFILES = frozenset({"justfile", ".justfile"})
 _NAMED = {"pyproject.toml": TASKS, "pixi.toml": TASKS, "mise.toml": TASKS, "tox.toml": TASKS, "mlproject": YAML} | {
     **dict.fromkeys(("tox.ini", "supervisord.conf", "crontab", "procfile"), INI),
+    **dict.fromkeys(("snakefile", "jenkinsfile"), QUOTED),
 }
 _OF_INI = (".service", ".supervisor.conf", ".supervisord.conf", ".cron", ".crontab", ".sub", ".submit")
 _WORDS = (
@@ -57,6 +58,8 @@ def launch_kind(path: str, head: bytes = b"") -> str:
         return _NAMED[low]
     if low.endswith(_OF_INI):
         return INI
+    if low.endswith((".smk", ".nf")):
+        return QUOTED
     if low.endswith((".yaml", ".yml")):
         return YAML
     if low.endswith((".json", ".jsonc")):
