@@ -81,9 +81,7 @@ from gpudoctor.lint.domain.value import Unknown as Unknown
 from gpudoctor.lint.domain.value import Value as Value
 from gpudoctor.lint.domain.value import Values as Values
 from gpudoctor.lint.domain.value import constant_of as constant_of
-from gpudoctor.lint.domain.value import in_code as in_code
 from gpudoctor.lint.domain.value import int_of as int_of
-from gpudoctor.lint.domain.value import name_of as name_of
 from gpudoctor.lint.domain.value import single_of as single_of
 from gpudoctor.lint.domain.value import term_of as term_of
 from gpudoctor.lint.domain.value import text_of as text_of
@@ -286,6 +284,8 @@ from gpudoctor.lint.questions.made_of import is_entry as is_entry
 from gpudoctor.lint.questions.made_of import is_length as is_length
 from gpudoctor.lint.questions.made_of import loaders_measured as loaders_measured
 from gpudoctor.lint.questions.made_of import tensors_behind as tensors_behind
+from gpudoctor.lint.questions.names import in_code as in_code
+from gpudoctor.lint.questions.names import name_of as name_of
 from gpudoctor.lint.questions.own_readings import readings_in_path as readings_in_path
 from gpudoctor.lint.questions.unseen_deeds import may_lower_precision as may_lower_precision
 from gpudoctor.lint.questions.unseen_deeds import may_mix_data as may_mix_data

@@ -189,8 +189,7 @@ class Call(Generic[R]):
 
     def one(self, index: int, name: str, kind: type[T]) -> T | None:
         """The argument where it is exactly one value of this kind."""
-        only = single_of(self.arg(index, name))
-        return only if isinstance(only, kind) else None
+        return single_of(self.arg(index, name), kind)
 
     @property
     def first(self) -> Value | None:

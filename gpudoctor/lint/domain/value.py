@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
@@ -212,6 +212,7 @@ class Value:
 
 
 Values = ValueSet[Value]
+V = TypeVar("V", bound=Value)
 NO_SHARDS: frozenset[Value] = frozenset()
 
 
@@ -266,15 +267,14 @@ class Const(Value):
 NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
 
 
-def single_of(values: Values | None) -> Value | None:
-    """The one value that it is; None where there may be several, or none was given."""
-    return values.single if values is not None else None
-
-
-def const_of(values: Values | None) -> Const | None:
-    """The one constant that it is; None where there may be several values, or another one."""
-    only = single_of(values)
-    return only if isinstance(only, Const) else None
+@overload
+def single_of(values: Values | None) -> Value | None: ...
+@overload
+def single_of(values: Values | None, *kinds: type[V]) -> V | None: ...
+def single_of(values: Values | None, *kinds: type[Value]) -> Value | None:
+    """The one value that it is, of one of such kinds; None where there may be several, or none was given."""
+    only = values.single if values is not None else None
+    return only if not kinds or isinstance(only, kinds) else None
 
 
 def text_of(value: Value | None) -> str | None:
@@ -522,19 +522,3 @@ class Allocated(Value):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.label} at line {self.place.line})"
-
-
-def in_code(value: Value | None, otherwise: str) -> str:
-    """How code calls a value, for an example of what to write: what has no name is called as most programs do."""
-    label = value.label if value is not None else ""
-    # `step(SGD(...))`: the label of what has no name is that of its constructor.
-    made_by: str = getattr(value, "made_by", "") or ""
-    nameless = not label.strip() or label.rpartition(".")[2] == made_by.rpartition(".")[2]
-    return otherwise if nameless or label == f"the {otherwise}" else label
-
-
-def name_of(value: Value | None, otherwise: str = "the model") -> str:
-    """How the program calls a value, for a message: in backticks where that is code. It may have no name."""
-    label = (value.label.strip() if value is not None else "") or otherwise
-    # A label may also be a phrase of ours, such as "the model", which is no code.
-    return f"`{label}`" if " " not in label or any(mark in label for mark in ".[") else label

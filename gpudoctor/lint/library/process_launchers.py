@@ -62,8 +62,9 @@ def _spawn(call: Call) -> Values:
             call.do.launch.run_spawned(target, Arguments((singleton(Const(0)), *(rest or ()))), call.node)
         return call.unknown(Anonymous("spawned", call.place), "the spawned process")
     call.emit(
-        Spawn, target=called(target), args=given if isinstance(given, TupleOf) else None,
-        nprocs=_as_number(call.given("nprocs")), guarded=call.do.launch.under_main_guard, required=_required(only),
+        Spawn, target=called(target), args=single_of(args, TupleOf),
+        nprocs=single_of(call.given("nprocs"), Const, Size, Unknown), guarded=call.do.launch.under_main_guard,
+        required=_required(only),
         given=1 if args is None else 1 + len(given.items) if isinstance(given, TupleOf) else None,
         # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
         given_one=args is not None and known_items(call.do, given) is None and args.all(_is_one),
@@ -103,12 +104,7 @@ def _process(call: Call) -> Values:
         counted = counter is not None or (not call.do.launch.started_here and any(map(_was_counter, given)))
     if not counted:
         return _helper(call)
-    call.emit(
-        Spawn,
-        target=called(target),
-        args=_as_tuple(args),
-        start_method=_start_method(call),
-    )
+    call.emit(Spawn, target=called(target), args=single_of(args, TupleOf), start_method=_start_method(call))
     # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
     if in_loop or counter is not None:
         call.do.launch.assume_counted(counter)
@@ -128,11 +124,7 @@ def _started(call: Call[Instance]) -> Values:
         return singleton(NONE)
     # One for each of a counter that its constructor was given: that is its rank.
     if _holds_counter(call, call.receiver) and call.do.execution.open_loops:
-        call.emit(
-            Spawn,
-            target=called(run),
-            start_method=_start_method(call),
-        )
+        call.emit(Spawn, target=called(run), start_method=_start_method(call))
         call.do.launch.assume_counted()
     else:
         call.emit(Escape, into="multiprocessing.Process")
@@ -196,16 +188,6 @@ def called(target: Values | None) -> str:
     """What the program calls what is started, for people."""
     only = single_of(target)
     return (function_of(only) or only).label if only is not None else ""
-
-
-def _as_number(given: Values | None) -> Value | None:
-    only = single_of(given)
-    return only if isinstance(only, (Const, Size, Unknown)) else None
-
-
-def _as_tuple(given: Values | None) -> TupleOf | None:
-    only = single_of(given)
-    return only if isinstance(only, TupleOf) else None
 
 
 def _is_one(value: Value) -> bool:
@@ -278,8 +260,8 @@ def _notebook_launcher(call: Call) -> Values:
     if count is not None and count.single == Const(1):
         return call.do.call(function, Arguments(items or ()), call.node)
     call.emit(
-        Spawn, target=called(function), args=_as_tuple(given), nprocs=_as_number(count), start_method="fork",
-        by="notebook_launcher",
+        Spawn, target=called(function), args=single_of(given, TupleOf), start_method="fork", by="notebook_launcher",
+        nprocs=single_of(count, Const, Size, Unknown),
     )  # fmt: skip
 
     def prepare() -> None:
@@ -309,6 +291,9 @@ def _launch_function(call: Call, effect: LaunchEffect) -> Values:
     items = known_items(call.do, given.single) if given is not None and given.single is not None else ()
     if function is not None:
         if effect.meet:
-            call.emit(Spawn, target=called(function), args=_as_tuple(given), start_method="remote", by=call.full_name)
+            call.emit(
+                Spawn, target=called(function), args=single_of(given, TupleOf), start_method="remote",
+                by=call.full_name,
+            )  # fmt: skip
         call.do.launch.run_spawned(function, Arguments(tuple(items or ())), call.node)
     return singleton(call.result("what the processes return", fresh=True))

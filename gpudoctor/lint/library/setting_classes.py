@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.function import Class, Instance, class_of
 from gpudoctor.lint.domain.rank import as_setting
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import Unknown, const_of
+from gpudoctor.lint.domain.value import Const, Unknown, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default
 from gpudoctor.lint.library.missing_attributes import note_opened
@@ -28,7 +28,7 @@ def chosen_object(call: Call, cls: Class) -> Values:
 def declare(call: Call, name: str, flags: tuple[str, ...], default: Values | None) -> None:
     """Log that an option is declared."""
     held = as_setting(default) if default is not None else None
-    call.emit(ArgumentDeclared, name=name, flags=flags, default=held, left_out=const_of(default))
+    call.emit(ArgumentDeclared, name=name, flags=flags, default=held, left_out=single_of(default, Const))
 
 
 def option(call: Call, name: str, default: Values | None) -> Values:

@@ -93,6 +93,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         ids,
         FALSE if effect.fixed else _broadcasts(call),
         rearranges=not effect.fixed,
+        class_name=call.full_name if effect.fixed else "",
         own_group=not isinstance(group_of(call.keywords.get("process_group")), DefaultGroup),
     )
     call.emit(
@@ -349,9 +350,8 @@ def _attribute(call: Call[Wrapper]) -> Values:
     if own is None:
         return call.do.attribute(wrapper.inner, name, call.node)
     # The wrapper of apex has two methods where torch's has `no_sync`.
-    if name in ("disable_allreduce", "enable_allreduce"):
-        call.emit(GradientSync, target=wrapper, call=name)
-        return _plain(call)
+    if call.declared is not None:
+        return singleton(Method(wrapper, name))
     # What `nn.Module` has, the wrapper has itself; all else is only on `.module`.
     if wrapper_has(wrapper, name):
         return singleton(Method(wrapper, name)) if name in MODULE_API or name in METHODS else _plain(call)

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def certain_device(values: Values | None) -> Device | None:
     """The device where it is surely this one."""
     # `only` is None for two values too: a device that depends on a path is no basis for a claim.
-    only = single_of(values)
-    return only if isinstance(only, Device) else None
+    return single_of(values, Device)
 
 
 def one_gpu(device: Value) -> bool:

@@ -65,7 +65,6 @@ class PathOfOwnClock(Rule):
     severity = Severity.WARNING
     errors = ("FileNotFoundError: [Errno 2] No such file or directory",)
     stops = True
-    since = "0.1"
     of_ranks = True
     needs = (ClockRead, ReadOwn)
 

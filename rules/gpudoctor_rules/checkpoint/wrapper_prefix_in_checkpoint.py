@@ -31,15 +31,15 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import Value, in_code
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Program
+    from gpudoctor.api.pack import Condition, Program, Value
 
 
 class WrapperPrefixInCheckpoint(Rule):

@@ -29,10 +29,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.events.training_step import MakeOptimizer
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Repair
 from gpudoctor.rule import CrashText, Rule
 

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
@@ -47,6 +46,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_bounds import goes_by_size, parting_bound
 from gpudoctor.lint.questions.loop_rounds import batch_loop
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._together import JointStep, steps_together
@@ -64,7 +64,6 @@ class RoundsDifferBetweenRanks(Rule):
     errors = STUCK
     stops = True
     shows_when = ("distributed", "ended_well")
-    since = "0.1"
     of_ranks = True
     needs = (Backward, Collective, Forward)
 

@@ -53,7 +53,6 @@ class SizesDifferBetweenRanks(Rule):
     errors = (*MISMATCH[1:], *NCCL_TIMEOUT)
     stops = True
     shows_when = ("distributed", "ended_well")
-    since = "0.1"
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "picked"),)

@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, SchedulerStep
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.questions.gradient_use import feeds
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
@@ -53,7 +53,6 @@ class StepOnSomeRanks(Rule):
     name = "step-on-some-ranks"
     severity = Severity.ERROR
     errors = STUCK
-    since = "0.1"
     shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)

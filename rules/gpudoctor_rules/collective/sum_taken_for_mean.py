@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.reporting import MetricShown
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

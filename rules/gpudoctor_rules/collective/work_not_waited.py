@@ -29,10 +29,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard, ReadTooEarly, ResultUsed, StartWork, WorkDone
 from gpudoctor.lint.events.host_waits import HostSync
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -45,7 +45,6 @@ class LoaderPairedWithItself(Rule):
     code = "GPU323"
     name = "loader-paired-with-itself"
     severity = Severity.WARNING
-    since = "0.1"
     of_ranks = True
     needs = (Iterate,)
 

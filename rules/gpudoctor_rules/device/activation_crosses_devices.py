@@ -26,8 +26,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.placement import Crossed
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -33,12 +33,12 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.questions.devices_compared import device_called, devices_managed
 from gpudoctor.lint.questions.loop_rounds import batch_loop
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Code, First, Holds, Repair
 from gpudoctor.lint.repair.snippets import moved_to
 from gpudoctor.rule import Rule

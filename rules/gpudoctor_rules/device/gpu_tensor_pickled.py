@@ -31,8 +31,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective, Pickled
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY, TWO_DEVICES
 
@@ -47,7 +47,6 @@ class GpuTensorPickled(Rule):
     name = "gpu-tensor-pickled"
     severity = Severity.WARNING
     errors = (*OUT_OF_MEMORY, *TWO_DEVICES)
-    since = "0.1"
     of_ranks = True
     needs = (Pickled,)
 

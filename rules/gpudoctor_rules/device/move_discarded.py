@@ -34,11 +34,11 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.questions.devices_compared import certain_device, device_called
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Repair, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES

@@ -32,9 +32,9 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.record import replace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Wrapper, chain_of
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
+from gpudoctor.lint.questions.names import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,9 +29,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
-from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.questions.names import in_code
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._learning import step_of_each_batch

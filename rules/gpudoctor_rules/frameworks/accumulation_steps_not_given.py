@@ -30,10 +30,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Holds, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE

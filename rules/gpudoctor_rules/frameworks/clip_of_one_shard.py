@@ -37,9 +37,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, ClipGradients
+from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, taken_in_charge

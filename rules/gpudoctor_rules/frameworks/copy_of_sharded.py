@@ -32,9 +32,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

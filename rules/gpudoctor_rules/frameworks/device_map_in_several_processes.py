@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import Escape, Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Imported, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE

@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.tensor import TensorOrigin
-from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import CutOff
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
+from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge

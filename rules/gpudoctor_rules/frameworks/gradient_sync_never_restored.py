@@ -29,11 +29,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import stepped_after
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Rule
 

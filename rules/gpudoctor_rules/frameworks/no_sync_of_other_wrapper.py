@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import GradientSync, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
 from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules.frameworks._engine import made_at

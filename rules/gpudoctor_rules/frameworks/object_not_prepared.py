@@ -33,12 +33,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, holds
+from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import After, Code, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (

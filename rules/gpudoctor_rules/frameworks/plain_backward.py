@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (

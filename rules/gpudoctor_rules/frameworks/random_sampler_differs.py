@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Loader, Sampler
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import LIGHTNING, taken_in_charge

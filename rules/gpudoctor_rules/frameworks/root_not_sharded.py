@@ -31,10 +31,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, ForwardTalks, GradientFlag, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import After, CallAgain, Holds, Repair
 from gpudoctor.rule import Rule
 

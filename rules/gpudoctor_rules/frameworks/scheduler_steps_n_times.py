@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Scheduler
-from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
@@ -43,6 +42,7 @@ from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.asked_in_tests import asks_about
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.made_of import loaders_measured
+from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, handed_over, is_prepared, prepares_unseen, taken_in_charge
 

@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair, RepairStep, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE

@@ -30,8 +30,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Either, Fresh, Repair, Replace, Source, Under
 from gpudoctor.rule import Rule
 

@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.data_loading import SkipBatches
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

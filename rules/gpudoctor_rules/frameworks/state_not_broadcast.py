@@ -33,12 +33,12 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import TensorOrigin
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.knowledge import Escape, UseManaged
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
 from gpudoctor.rule import Rule
 

@@ -32,12 +32,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScaleGradients
 from gpudoctor.lint.questions.asked_in_tests import asks_about, every_nth, rounds_between
 from gpudoctor.lint.questions.gradient_use import feeds
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, left_out_by, steps_less_often

@@ -32,12 +32,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
-from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, ScalerCall, UnscaleGradients
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Before, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import reaches

@@ -49,7 +49,6 @@ class GradientsNeverAveraged(Rule):
     code = "GPU714"
     name = "gradients-never-averaged"
     severity = Severity.WARNING
-    since = "0.1"
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "gradient"),)

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
+from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import After, Either, Holds, Repair, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import is_followed, may_clear, repeating_loop

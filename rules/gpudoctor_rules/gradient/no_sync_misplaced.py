@@ -33,12 +33,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_counters import hold_together
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 

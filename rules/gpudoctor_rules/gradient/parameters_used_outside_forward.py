@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import comes_behind, reaches

@@ -39,12 +39,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
-from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, GradientSync, OptimizerStep, ScalerCall
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
+from gpudoctor.lint.questions.names import in_code
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import repeating_loop
 

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import clears_all, is_followed, may_feed, repeating_loop

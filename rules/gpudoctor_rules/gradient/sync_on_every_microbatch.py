@@ -33,12 +33,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_for_deepspeed
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper

@@ -32,15 +32,15 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Location, Program, Recording
+    from gpudoctor.api.pack import Condition, Location, Program, Recording, Value
 
 
 class BackendForOtherDevice(Rule):

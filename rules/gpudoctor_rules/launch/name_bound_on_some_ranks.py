@@ -65,7 +65,6 @@ class NameBoundOnSomeRanks(Rule):
         "AttributeError: 'Training' object has no attribute 'log'",
     )
     stops = True
-    since = "0.1"
     shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (NameMissing,)

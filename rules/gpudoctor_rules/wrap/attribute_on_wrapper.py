@@ -38,12 +38,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.model import AttributeMissed, BareAsked, Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_kind_of_launch, ways_told
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules.wrap._training import begin_alike

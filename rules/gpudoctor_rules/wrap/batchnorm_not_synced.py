@@ -29,16 +29,16 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.questions.layers import normalises_batch
 from gpudoctor.lint.questions.loop_rounds import batch_loop
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program, Recording, Value
     from gpudoctor.run.recording.model_facts import Norms
 
 FEW = 4

@@ -30,9 +30,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_parameters
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, trained_after

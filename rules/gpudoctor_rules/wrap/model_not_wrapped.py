@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import LoadState, Save
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -46,6 +45,7 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import (
     After,
     Always,

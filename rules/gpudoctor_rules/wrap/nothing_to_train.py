@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import GradientFlag, Wrap
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:

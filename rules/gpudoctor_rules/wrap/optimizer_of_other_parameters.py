@@ -31,13 +31,13 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, TakeGradient
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording
+    from gpudoctor.api.pack import Event, Program, Recording, Value
 
 
 class OptimizerOfOtherParameters(Rule):

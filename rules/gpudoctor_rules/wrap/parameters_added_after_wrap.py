@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, Wrap
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, trained_after

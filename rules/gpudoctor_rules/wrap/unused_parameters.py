@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 
 class UnusedParameters(Rule):

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.model import WeightsDrawn
@@ -37,11 +36,12 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording
+    from gpudoctor.api.pack import Event, Program, Recording, Value
 
 
 class WeightsChangedOnOneRank(Rule):

@@ -34,13 +34,13 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import AttributeMissed, Forward, ForwardMarked
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
+from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
 from gpudoctor.rule import Rule

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Either, Repair, Source
 from gpudoctor.record import fields
 from gpudoctor.rule import Rule

@@ -392,7 +392,7 @@ SYNC_CONTROLS = {
     "no_sync": "with model.no_sync(): pass",
     "no_sync of one of two": "with (model.no_sync() if args.quiet else contextlib.nullcontext()): pass",
     "require_backward_grad_sync": "model.require_backward_grad_sync = False",
-    "disable_allreduce": "model.disable_allreduce()",
+    "disable_allreduce": "apex.parallel.DistributedDataParallel(torch.nn.Linear(1, 1)).disable_allreduce()",
     "accumulate": "with accelerate.Accelerator().accumulate(model): pass",
     "no_sync of unknown": "with company.make(model).no_sync(): pass",
 }
@@ -402,7 +402,7 @@ SYNC_CONTROLS = {
 def test_who_says_when_gradients_are_averaged(paper, control: str):
     found = paper(
         f"""
-        import argparse, contextlib, accelerate, company, torch
+        import argparse, contextlib, accelerate, apex, company, torch
         args = argparse.ArgumentParser().parse_args()
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
         {control}

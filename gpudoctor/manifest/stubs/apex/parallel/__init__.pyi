@@ -2,7 +2,7 @@
 
 import torch
 
-from gpudoctor.manifest.effects import followed, gives_back, wraps
+from gpudoctor.manifest.effects import followed, gives_back, opens, wraps
 
 @followed()
 def convert_syncbn_model(module, **more):
@@ -11,6 +11,10 @@ def convert_syncbn_model(module, **more):
 class DistributedDataParallel:
     @wraps(module="module", kind="DDP", fixed=True)
     def __init__(self, module, message_size=10000000, **more): ...
+    @opens(keeps_gradients=True)
+    def disable_allreduce(self): ...
+    @opens(keeps_gradients=True)
+    def enable_allreduce(self): ...
 
 class LARC:
     @gives_back(given="optimizer")
