@@ -699,6 +699,26 @@ def test_rules_never_look_at_syntax() -> None:
     assert not wrong, "a fact or a library model is missing; add that instead:\n" + "\n".join(wrong)
 
 
+TAKEN_APART = ("symbols", "container", "provenance")
+VALUE = "gpudoctor.lint.domain.value"
+PLAIN = {"Const", "Unknown", "Text", "Anonymous", "Namespace", "ValueSet", "Binding", "NONE", "TRUE", "FALSE"}
+
+
+def test_rules_take_no_values_apart() -> None:
+    """What a rule asks of a value, it answers, or an event does, or a question of `lint/questions`."""
+    apart = {f"gpudoctor.lint.domain.{each}" for each in TAKEN_APART}
+    wrong = [
+        f"{source.shown}:{node.lineno} {alias.name}"
+        for source in sources().values()
+        if source.name.startswith("gpudoctor_rules")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if node.module in apart or alias.name in PLAIN or (alias.name.endswith("_of") and node.module == VALUE)
+    ]
+    assert not wrong
+
+
 def test_late_imports_only_defer_what_is_slow() -> None:
     wrong = [
         f"{source.shown}:{each.line} imports {each.target} inside a function"

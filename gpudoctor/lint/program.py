@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.launched_numbers import Sizes
-from gpudoctor.lint.domain.module import UNSEEN, Module
-from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import asks_setting_for_rank
-from gpudoctor.lint.domain.value import Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Text, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
@@ -397,16 +396,6 @@ class Program:
         groups = [group for group in self.events(InitGroup) if group.is_own]
         return bool(groups) and all(_has_one_member(group) for group in groups)
 
-    @property
-    def prepares_ranks(self) -> bool:
-        """It starts processes, makes a process group or wraps a model, as one does to train."""
-        return self.has(Spawn, InitGroup, Wrap)
-
-    @property
-    def prepares_training(self) -> bool:
-        """It makes what one trains with: loaders, optimizers, ranks."""
-        return self.prepares_ranks or self.has(MakeLoader, MakeOptimizer)
-
     @cached_property
     def names(self) -> UsedNames:
         """What its code names that may run, perhaps unseen."""
@@ -493,24 +482,6 @@ class Program:
         return tuple(dict.fromkeys((*(event.step for event in self.events(LoopRun)), *places)))
 
     @cached_property
-    def of_unknown_model(self) -> Location | None:
-        """Where gradients are asked for, if no call of a model is known that they may come from."""
-        backward = tuple(self.events(Backward))
-        known = any(_is_known(each.module.core) for each in self.events(Forward))
-        # Whoever trains bare parameters calls no model, and all that the loss comes from is known.
-        known = known or self.has(TakeGradient) or all(_of_bare_parameters(each) for each in backward)
-        return backward[0].location if backward and not known else None
-
-    @property
-    def wraps_here(self) -> Stop | None:
-        """Where its own file makes a wrapper that averages gradients, and the kind of it."""
-        for event in self.events(Wrap):
-            kind = event.kind
-            if kind.synchronises and event.location.path == self.entry:
-                return Stop(kind.value, event.location)
-        return None
-
-    @cached_property
     def step_loops(self) -> frozenset[Hashable]:
         """The loops of which each round is a step of a training: the innermost ones around the step of an optimizer, or
         of an engine, in which gradients are asked for, too. `for optimizer in optimizers` is none."""
@@ -526,12 +497,6 @@ class Program:
     def in_charge(self) -> tuple[UseManaged, ...]:
         """Where frameworks take charge."""
         return tuple(self.events(UseManaged))
-
-    @property
-    def optimizer_given_to(self) -> Escape | None:
-        """The last code that was not read and was given an optimizer, as what trains is: schedulers come before it."""
-        given = [each for each in self.events(Escape) if any(isinstance(value, Optimizer) for value in each.values)]
-        return given[-1] if given else None
 
     @cached_property
     def guesses(self) -> dict[Location, Guess]:
@@ -760,18 +725,6 @@ be handed to them."""
 
 
 _STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.SLURM: "slurm"}
-
-
-def _is_known(model: Value) -> bool:
-    if isinstance(model, Module):
-        return model.made_by != UNSEEN
-    return not isinstance(model, Unknown)
-
-
-def _of_bare_parameters(backward: Backward) -> bool:
-    # A loss without a graph of data alone has got its graph from what was not read.
-    with_graph = backward.loss.graph is True
-    return backward.complete and not backward.forwards and with_graph
 
 
 def _has_one_member(group: InitGroup) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.device import Devices
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
 
 
+OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")
+"""Folders that each node has for itself."""
+_NAMING_ONE = ("TMP", "SCRATCH", "LOCAL")
+"""Words in names of environment variables that hold one."""
 _TOLD_APART = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
 
 
@@ -61,13 +64,14 @@ class FileEvent(Event):
         """The program comes by only where it has found that there is no such file."""
         return any(not asked.isdisjoint(self.path or ()) for asked in map(_not_there, self.condition))
 
-    def lies_in(self, folders: tuple[str, ...], variables: Iterable[str]) -> bool:
-        """A part of its path begins with one of the folders, or comes from a variable that names one."""
+    @property
+    def on_own_disk(self) -> bool:
+        """A part of its path is a folder that each node has for itself, or comes from a variable that names one."""
         parts = [part for value in self.path or () for part in value.in_text]
         texts = (text for part in parts if (text := text_of(part)) is not None)
         labels = [part.label.upper() for part in parts if isinstance(part, Unknown)]
-        return any(text.startswith(folders) for text in texts) or any(
-            name in label for label in labels for name in variables
+        return any(text.startswith(OF_ONE_NODE) for text in texts) or any(
+            word in label for label in labels for word in _NAMING_ONE
         )
 
     def path_shown(self, otherwise: str = "the same path") -> str:

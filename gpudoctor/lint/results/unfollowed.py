@@ -7,12 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.lint.domain.module import UNSEEN, Module
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.events.data_loading import MakeLoader
+from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Stop
+from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.process import InitGroup, Spawn
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, TakeGradient
 from gpudoctor.manifest.compiled import preparing
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.knowledge import Escape
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
     from gpudoctor.rule import RuleCard
 
@@ -86,21 +95,19 @@ def _of_models(program: Program, unasked: Sequence[RuleCard], quiet: Sequence[Ru
     """What could not be said of a model: nobody knows which one it is, or its `forward` was not followed."""
     if not program.has_entry:
         return
-    # Imported late: where all is known already, the interpreter is not needed.
-    from gpudoctor.lint.events.knowledge import ForwardSkipped
-
     skipped = next(program.events(ForwardSkipped), None) if program.trained_at else None
-    if program.of_unknown_model is None and skipped is None:
+    asked = _of_unknown_model(program)
+    if asked is None and skipped is None:
         return
     # What a rule finds beside models it has not found in this one.
     happens = _INSIDE if program.world.several_processes else _INSIDE - {"Collective"}
     inside = {card.code for card in quiet if card.needs and happens.issuperset(card.needs)}
     of_model = happens - {"Collective"}
     inside |= {card.code for card in unasked if happens.issuperset(card.needs) or not of_model.isdisjoint(card.needs)}
-    if program.of_unknown_model is not None:
+    if asked is not None:
         about = {card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs)}
         about |= {card.code for card in quiet if card.needs == ("Forward",)}
-        yield _with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about | inside)
+        yield _with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", asked), about | inside)
         return
     if skipped is not None:
         label = skipped.module.cls.label if skipped.module.cls is not None else "a model"
@@ -112,7 +119,7 @@ def _weight(program: Program, main: Silence | None) -> int:
     trains = bool(program.trained_at) or (main is not None and main.missed)
     if not program.has_entry:
         return -1 if program.only_tests else int(trains)
-    return 3 if program.prepares_ranks else 2 if trains else 0
+    return 3 if program.has(Spawn, InitGroup, Wrap) else 2 if trains else 0
 
 
 def _is_of_training(card: RuleCard, main: Silence) -> bool:
@@ -145,7 +152,7 @@ def _not_reached(program: Program) -> Silence | None:
         # It starts what trains in another file.
         if program.trained_at:
             return Silence(Cause.NO_ENTRY, (), "", program.trained_at[0], missed=True)
-        wrap = program.wraps_here
+        wrap = _wraps_here(program)
         return Silence(Cause.NO_ENTRY, (), "", wrap.at, missed=True, about=wrap.what) if wrap is not None else None
     if program.trained_at:
         return None
@@ -153,7 +160,8 @@ def _not_reached(program: Program) -> Silence | None:
     if program.stops:
         return _limit(program)
     # Who makes a loader or starts ranks means to train, wherever that stands.
-    if program.ended is not None and (missed is not None or program.prepares_training):
+    means_to = missed is not None or program.has(Spawn, InitGroup, Wrap, MakeLoader, MakeOptimizer)
+    if program.ended is not None and means_to:
         return Silence(
             Cause.ENDED, (), program.ended.what, program.ended.at, missed=True, about=program.ended.error_told
         )
@@ -168,7 +176,7 @@ def _not_reached(program: Program) -> Silence | None:
     chosen = program.leads_there
     if chosen is not None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
-    into = program.optimizer_given_to
+    into = _takes_optimizer(program)
     # What trains is given the model, too; a schedule takes the optimizer alone.
     if missed is not None and (into is None or not into.given_model):
         return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True)
@@ -257,3 +265,35 @@ def _name(name: str) -> str:
 
 def _with_rules(silence: Silence, codes: Iterable[str]) -> Silence:
     return replace(silence, rules=tuple(sorted(set(codes))))
+
+
+def _of_unknown_model(program: Program) -> Location | None:
+    """Where gradients are asked for, if no call of a model is known that they may come from."""
+    backward = tuple(program.events(Backward))
+    known = any(_is_known(each.module.core) for each in program.events(Forward))
+    # Whoever trains bare parameters calls no model, and all that the loss comes from is known.
+    known = known or program.has(TakeGradient) or all(map(_of_bare_parameters, backward))
+    return backward[0].location if backward and not known else None
+
+
+def _is_known(model: Value) -> bool:
+    if isinstance(model, Module):
+        return model.made_by != UNSEEN
+    return not isinstance(model, Unknown)
+
+
+def _of_bare_parameters(backward: Backward) -> bool:
+    # A loss without a graph of data alone has got its graph from what was not read.
+    return backward.complete and not backward.forwards and backward.loss.graph is True
+
+
+def _wraps_here(program: Program) -> Stop | None:
+    """Where its own file makes a wrapper that averages gradients, and the kind of it."""
+    here = (each for each in program.events(Wrap) if each.kind.synchronises and each.location.path == program.entry)
+    return next((Stop(each.kind.value, each.location) for each in here), None)
+
+
+def _takes_optimizer(program: Program) -> Escape | None:
+    """The last code that was not read and was given an optimizer, as what trains is: schedulers come before it."""
+    given = [each for each in program.events(Escape) if any(isinstance(value, Optimizer) for value in each.values)]
+    return given[-1] if given else None

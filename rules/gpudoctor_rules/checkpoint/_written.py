@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.events.files import OF_ONE_NODE
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Process, Written
 
 BY_LOCAL_RANK = "GPU602"
-OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")
-"""Folders that each node has for itself."""
 
 
 @dataclass(frozen=True)

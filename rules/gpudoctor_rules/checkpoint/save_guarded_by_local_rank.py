@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from gpudoctor.api.pack import Literal, Program, Recording
 
 LOCAL_ZERO = "local rank 0"
-VARIABLES = ("TMP", "SCRATCH", "LOCAL")
-"""Words in names of environment variables that hold a folder of the node."""
 
 
 class SaveGuardedByLocalRank(Rule):
@@ -58,7 +56,7 @@ class SaveGuardedByLocalRank(Rule):
             if not save.checkpoint or save.collective or not guards:
                 continue
             # A test on the global rank, wherever it stands, leaves one writer.
-            if not all(map(_asks_the_local_rank, guards)) or not save.on_one_path or _on_the_node(save):
+            if not all(map(_asks_the_local_rank, guards)) or not save.on_one_path or save.on_own_disk:
                 continue
             place = under_the_test(save, guards)
             asked = guards[0].atom.place
@@ -95,9 +93,3 @@ def _asks_the_local_rank(guard: Literal) -> bool:
     parts = guard.atom.every if guard.holds else ()
     on_rank = [part for part in parts if part.atom.divergence]
     return bool(on_rank) and all(map(_asks_the_local_rank, on_rank))
-
-
-def _on_the_node(save: Save) -> bool:
-    from gpudoctor_rules.checkpoint._written import OF_ONE_NODE
-
-    return save.lies_in(OF_ONE_NODE, VARIABLES)
