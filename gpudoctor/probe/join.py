@@ -37,10 +37,9 @@ from gpudoctor.probe.report_json import machine_from
 from gpudoctor.probe.results import Check, Fact, ProbedMachine, Verdict
 from gpudoctor.probe.shared_store import LOOK_EVERY, Board
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
-from gpudoctor.ranks.process_tree import adopting_orphans, children
+from gpudoctor.ranks.process_tree import adopting_orphans, children, end_all
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.ranks.starting import module_command
-from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:

@@ -18,11 +18,10 @@ from gpudoctor.probe.inventory.subprocess_query import memory_file
 from gpudoctor.probe.journal import Journal, RankState
 from gpudoctor.probe.rank_process import PLAN, SHOW_STACKS
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
-from gpudoctor.ranks.launcher_environment import LOOPBACK
-from gpudoctor.ranks.process_tree import ON_LINUX, PROC, adopting_orphans, children
+from gpudoctor.ranks.loopback import LOOPBACK
+from gpudoctor.ranks.process_tree import ON_LINUX, PROC, adopting_orphans, children, end_all
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.ranks.starting import module_command
-from gpudoctor.ranks.supervise import end_all
 from gpudoctor.record import dataclass
 
 WORKER = "gpudoctor.probe.rank_process"

@@ -13,7 +13,7 @@ from gpudoctor.probe.options import News, Teller, Wishes, plan_for
 from gpudoctor.probe.results import Check, Fact, ProbedMachine, Verdict
 from gpudoctor.probe.root_cause import guilty_rank, stuck, verdict_of
 from gpudoctor.probe.stages import START, stages_of
-from gpudoctor.ranks.launcher_environment import LOOPBACK, loopback_trouble
+from gpudoctor.ranks.loopback import LOOPBACK, loopback_trouble
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:

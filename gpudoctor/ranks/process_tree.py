@@ -17,6 +17,7 @@ from pathlib import Path
 ON_LINUX = sys.platform.startswith("linux")
 PROC = Path("/proc")
 
+_LOOKS_FOR_NONE = 2
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
@@ -94,29 +95,6 @@ def bytes_moved(pid: int) -> int:
     return sum(int(row[1]) for row in rows if row[0] in ("rchar:", "wchar:"))
 
 
-class Stillness:
-    """For how long some trees of processes have done nothing worth the name."""
-
-    IDLE_SHARE = 0.02
-    """Of one core, for all threads together: two gloo ranks that wait were seen to take 0.003."""
-
-    def __init__(self, roots: Iterable[int]) -> None:
-        self._roots = tuple(roots)
-        self._busy: dict[int, float] = {}
-        self._since = time.monotonic()
-
-    def look(self) -> float:
-        """Seconds since the trees were last seen to work."""
-        busy = {pid: busy_seconds(pid) for root in self._roots for pid in (root, *descendants(root))}
-        now = time.monotonic()
-        idle = self.IDLE_SHARE * (1.0 + now - self._since)
-        same = busy.keys() == self._busy.keys()
-        if not (ON_LINUX and same) or sum(busy.values()) - sum(self._busy.values()) > idle:
-            self._busy = busy
-            self._since = now
-        return now - self._since
-
-
 def kill_trees(roots: Iterable[int]) -> set[int]:
     """Kill `roots`, the process groups they lead and all their descendants; return who was alive.
 
@@ -151,3 +129,30 @@ def _read(path: Path) -> str:
         return path.read_text()
     except OSError:
         return ""
+
+
+def end_all(running: Iterable[int], strangers: set[int], patience: float = 5.0) -> None:
+    """Kill and reap the ranks that still run and all children this process has adopted from them."""
+    left = set(running)
+    deadline = time.monotonic() + patience
+    # Killed parents leave children, which come to us as orphans: again until none is left. While some come and go, the
+    # kernel may leave others out of its list, so that one empty list says nothing yet.
+    found_none = 0
+    while found_none < _LOOKS_FOR_NONE:
+        left |= set(children(os.getpid())) - strangers
+        found_none = 0 if left else found_none + 1
+        kill_trees(left)
+        left -= {pid for pid, _ in reap(left)}
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
+
+
+def reap(ranks: Iterable[int]) -> list[tuple[int, int]]:
+    """Those that have ended, with their exit codes, or minus the signal that ended them."""
+    ended = []
+    for pid in ranks:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            ended.append((pid, os.waitstatus_to_exitcode(status)))
+    return ended

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.ranks.launcher_environment import LOOPBACK, free_port
+from gpudoctor.ranks.loopback import LOOPBACK, free_port
 from gpudoctor.record import dataclass
 from gpudoctor.run.protocol import VIRTUAL_NODE
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpudoctor.probe.launcher_env import advice
-from gpudoctor.ranks.launcher_environment import free_port
+from gpudoctor.ranks.loopback import free_port
 from tests.support import warm
 from tests.support.probe_faults import GIVEN_RANKS, Fault, variables
 

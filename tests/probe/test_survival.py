@@ -24,7 +24,7 @@ from gpudoctor.probe.options import Wishes
 from gpudoctor.probe.results import Fact, ProbedMachine
 from gpudoctor.probe.run_probe import INSTALL, examine
 from gpudoctor.probe.stages import START_SECONDS
-from gpudoctor.ranks import launcher_environment
+from gpudoctor.ranks import loopback
 from gpudoctor.ranks.process_tree import children
 from gpudoctor.ranks.scratch import remove_orphans, scratch
 from tests.support.probing import NO_GPU, with_faults
@@ -224,7 +224,7 @@ def test_ranks_that_never_start() -> None:
 
 def test_without_a_loopback_the_verdict_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # An address that is nobody's, as 127.0.0.1 is where the interface is off.
-    monkeypatch.setattr(launcher_environment, "LOOPBACK", "203.0.113.1")
+    monkeypatch.setattr(loopback, "LOOPBACK", "203.0.113.1")
     monkeypatch.setattr(inventory, "take_stock", lambda: NO_GPU)
     report = examine(Wishes())
     start = named(report, "ranks-start")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.ranks.launcher_environment import free_port
+from gpudoctor.ranks.loopback import free_port
 from tests.support import warm
 from tests.support.probe_faults import Fault, variables
 

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gpudoctor.ranks.launcher_environment import free_port, rank_environment
+from gpudoctor.ranks.loopback import free_port
+from tests.support.ranks import rank_environment
 
 from . import claims, record
 

@@ -34,9 +34,9 @@ import torch.optim
 import torch.utils.data
 
 from gpudoctor.ranks.process_tree import adopt_orphans, die_with_parent
-from gpudoctor.ranks.supervise import RankLimits, supervise
 from gpudoctor.run import instruments, places
 from gpudoctor.run.hang import Watch
+from tests.support.ranks import RankLimits, supervise
 
 from . import observer, record, spares
 

@@ -4,7 +4,8 @@ import socket
 
 import pytest
 
-from gpudoctor.ranks.launcher_environment import free_port, rank_environment
+from gpudoctor.ranks.loopback import free_port
+from tests.support.ranks import rank_environment
 
 
 def test_a_free_port_can_be_listened_on() -> None:

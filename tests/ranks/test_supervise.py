@@ -10,15 +10,15 @@ import time
 
 import pytest
 
-from gpudoctor.ranks.process_tree import ON_LINUX, Stillness, adopting_orphans, children, descendants
-from gpudoctor.ranks.supervise import EndOfRank, Exit, RankLimits, supervise
+from gpudoctor.ranks.process_tree import ON_LINUX, adopting_orphans, children, descendants
+from tests.support.ranks import EndOfRank, Exit, RankLimits, Stillness, supervise
 
 needs_proc = pytest.mark.skipif(not ON_LINUX, reason="standing still is read from /proc")
 
 GUARDIAN = """
 import subprocess, sys
 from gpudoctor.ranks.process_tree import adopt_orphans
-from gpudoctor.ranks.supervise import RankLimits, supervise
+from tests.support.ranks import RankLimits, supervise
 adopt_orphans()
 stranger = subprocess.Popen(["sleep", "600"])
 ranks = [subprocess.Popen([sys.executable, "-c", code], start_new_session=True).pid for code in sys.argv[1:]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.ranks.launcher_environment import free_port
+from gpudoctor.ranks.loopback import free_port
 from tests.support import warm
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, plain, watch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.ranks.launcher_environment import free_port
+from gpudoctor.ranks.loopback import free_port
 from gpudoctor.run.external_rank import Given, file_of_node, given_rank, node_told
 from tests.support.installs import require_torch
 from tests.support.watching import watch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.ranks.launcher_environment import free_port
+from gpudoctor.ranks.loopback import free_port
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, of_the_program, plain, watch
 

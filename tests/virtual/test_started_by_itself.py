@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.ranks.launcher_environment import free_port
+from gpudoctor.ranks.loopback import free_port
 from tests.support.installs import require_torch
 from tests.support.watching import watch
 

@@ -1,4 +1,4 @@
-"""Wait for ranks that this process has started, never longer than allowed, and leave none of them behind."""
+"""Start ranks without a launcher, wait for them, never longer than allowed, and leave none of them behind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,28 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from gpudoctor.ranks.process_tree import Stillness, children, kill_trees
+from gpudoctor.ranks.loopback import LOOPBACK
+from gpudoctor.ranks.process_tree import ON_LINUX, busy_seconds, children, descendants, end_all, reap
 from gpudoctor.record import dataclass
 
 _LOOK_EVERY = 0.05
-_LOOKS_FOR_NONE = 2
+
+
+def rank_environment(
+    rank: int, world_size: int, port: int, *, ranks_per_node: int | None = None, host: str = LOOPBACK
+) -> dict[str, str]:
+    """The variables torchrun sets for `rank` of `world_size` ranks, `ranks_per_node` of which share a machine."""
+    per_node = world_size if ranks_per_node is None else ranks_per_node
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(world_size),
+        "LOCAL_RANK": str(rank % per_node),
+        "LOCAL_WORLD_SIZE": str(min(per_node, world_size)),
+        "GROUP_RANK": str(rank // per_node),
+        "GROUP_WORLD_SIZE": str(-(-world_size // per_node)),
+        "MASTER_ADDR": host,
+        "MASTER_PORT": str(port),
+    }
 
 
 class EndOfRank(enum.Enum):
@@ -61,7 +78,7 @@ def supervise(ranks: Sequence[int], limits: RankLimits, before_kill: Callable[[]
     failed_at: float | None = None
     why: EndOfRank | None = None
     while len(exits) < len(ranks):
-        for pid, status in _ended(pid for pid in ranks if pid not in exits):
+        for pid, status in reap(pid for pid in ranks if pid not in exits):
             exits[pid] = Exit(EndOfRank.EXITED, status)
             # The others get a moment to fail by themselves: their own error tells more than a kill.
             if status != 0 and failed_at is None:
@@ -83,27 +100,24 @@ def supervise(ranks: Sequence[int], limits: RankLimits, before_kill: Callable[[]
     return [exits.get(pid) or Exit(why or EndOfRank.EXITED, -9) for pid in ranks]
 
 
-def _ended(ranks: Iterable[int]) -> list[tuple[int, int]]:
-    ended = []
-    for pid in ranks:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            ended.append((pid, os.waitstatus_to_exitcode(status)))
-    return ended
+class Stillness:
+    """For how long some trees of processes have done nothing worth the name."""
 
+    IDLE_SHARE = 0.02
+    """Of one core, for all threads together: two gloo ranks that wait were seen to take 0.003."""
 
-def end_all(running: Iterable[int], strangers: set[int], patience: float = 5.0) -> None:
-    """Kill and reap the ranks that still run and all children this process has adopted from them."""
-    left = set(running)
-    deadline = time.monotonic() + patience
-    # Killed parents leave children, which come to us as orphans: again until none is left. While some come and go, the
-    # kernel may leave others out of its list, so that one empty list says nothing yet.
-    found_none = 0
-    while found_none < _LOOKS_FOR_NONE:
-        left |= set(children(os.getpid())) - strangers
-        found_none = 0 if left else found_none + 1
-        kill_trees(left)
-        left -= {pid for pid, _ in _ended(left)}
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.01)
+    def __init__(self, roots: Iterable[int]) -> None:
+        self._roots = tuple(roots)
+        self._busy: dict[int, float] = {}
+        self._since = time.monotonic()
+
+    def look(self) -> float:
+        """Seconds since the trees were last seen to work."""
+        busy = {pid: busy_seconds(pid) for root in self._roots for pid in (root, *descendants(root))}
+        now = time.monotonic()
+        idle = self.IDLE_SHARE * (1.0 + now - self._since)
+        same = busy.keys() == self._busy.keys()
+        if not (ON_LINUX and same) or sum(busy.values()) - sum(self._busy.values()) > idle:
+            self._busy = busy
+            self._since = now
+        return now - self._since

@@ -1,4 +1,4 @@
-"""Where ranks of our own meet, and the environment that torchrun gives to a rank, for those started without it."""
+"""Where ranks of our own meet."""
 
 from __future__ import annotations
 
@@ -29,20 +29,3 @@ def loopback_trouble() -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
-
-
-def rank_environment(
-    rank: int, world_size: int, port: int, *, ranks_per_node: int | None = None, host: str = LOOPBACK
-) -> dict[str, str]:
-    """The variables torchrun sets for `rank` of `world_size` ranks, `ranks_per_node` of which share a machine."""
-    per_node = world_size if ranks_per_node is None else ranks_per_node
-    return {
-        "RANK": str(rank),
-        "WORLD_SIZE": str(world_size),
-        "LOCAL_RANK": str(rank % per_node),
-        "LOCAL_WORLD_SIZE": str(min(per_node, world_size)),
-        "GROUP_RANK": str(rank // per_node),
-        "GROUP_WORLD_SIZE": str(-(-world_size // per_node)),
-        "MASTER_ADDR": host,
-        "MASTER_PORT": str(port),
-    }
