@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Iterator
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
@@ -23,14 +24,17 @@ from gpudoctor.lint.interp import truthiness
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.items import items_of
-from gpudoctor.lint.interp.limits import MAX_UNROLLED
+from gpudoctor.lint.interp.limits import MAX_ROUNDS, MAX_UNROLLED, SHORT_CALL
 from gpudoctor.lint.interp.position import NONE_SET, NOTHING, OpenLoop, PathExit
+from gpudoctor.lint.source.syntax_walk import statements
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 _LoopNode = ast.For | ast.AsyncFor | ast.While
+_RoundStart = Callable[[], bool | Literal | None]
+"""Begins a round, and says whether there is one, where a test decides that."""
 
 
 def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
@@ -95,28 +99,30 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
 
 
 def run_while(m: Evaluator, node: ast.While) -> None:
-    """`while test`: the body is followed twice, whatever the test says, unless it can never hold."""
+    """`while test`: the body is followed twice, unless the test is surely over before, and in a short loop further as
+    long as it surely holds and nothing has left the loop: `while hasattr(model, "module"): model = model.module`."""
     holds = truthiness.ask(m, node.test)
     if holds is False or m.unreachable:
         return
     if holds is True and m.listener is not None:
         m.listener.repeats_for_ever()
 
-    def again() -> None:
+    def again() -> bool | Literal:
         test = truthiness.ask(m, node.test)
         # A test of the counter has another answer in each round.
         if isinstance(test, Literal) and not test.atom.divergence & Divergence.BATCH_INDEX:
             m.path = m.path.conjoined_with(test)
+        return test
 
-    _FollowedLoop(m, node, [], None, alike=True).follow([again, again])
+    _FollowedLoop(m, node, [], None, alike=True).follow([again, again], endless=isinstance(node.test, ast.Constant))
 
 
 class _FollowedLoop:
     """A loop that is followed: what all of its rounds have in common, and the paths that leave it."""
 
     __slots__ = (
-        "_alike", "_base", "_counted", "_depth", "_ends", "_entered", "_identity", "_items", "_loaders", "_m", "_node",
-        "_of_any_number", "_place", "_source", "_times", "_unordered",
+        "_alike", "_base", "_counted", "_depth", "_ends", "_entered", "_goes_on", "_identity", "_items", "_loaders",
+        "_m", "_node", "_of_any_number", "_place", "_returned", "_source", "_times", "_took", "_unordered",
     )  # fmt: skip
 
     def __init__(
@@ -140,9 +146,12 @@ class _FollowedLoop:
         self._of_any_number = (alike and times != 1) or is_grown(m, source.single)
         self._counted: set[Hashable] = set()
         self._depth = 0
+        self._goes_on: bool | Literal | None = None
+        self._took = 0
+        self._returned = len(m.frame.exits)
 
-    def follow(self, rounds: list[Callable[[], None]]) -> None:
-        """Each of the rounds in turn, then the `else`."""
+    def follow(self, rounds: list[_RoundStart], endless: bool = False) -> None:
+        """Each of the rounds in turn, then the `else`; nothing but `break` and `return` ends an `endless` loop."""
         m, times = self._m, self._times
         # The one round of a loop that is repeated is none of its first ones: counters have counted.
         first = 1 if self._alike and _is_repeated(m, self._node) else 0
@@ -154,8 +163,16 @@ class _FollowedLoop:
             for index, bind in enumerate([*rounds, *extra], first):
                 fresh = self._follow_once(index, bind, index == first)
                 # What only a later round begins to count has not been seen at its end: one more round, no more.
-                if m.unreachable or (index == first + len(rounds) - 1 and not (fresh and index == 1)):
+                if m.unreachable or self._goes_on is False:
                     break
+                if index == first + len(rounds) - 1 and not (fresh and index == 1):
+                    break
+            while index < MAX_ROUNDS and not m.unreachable and self._leads_out(endless):
+                index += 1
+                self._follow_once(index, bind, enters=False)
+            if endless and self._is_left:
+                m.unreachable = True
+                self._leave_surely()
             if not m.unreachable:
                 m.path = self._base
                 m.execute(self._node.orelse)
@@ -165,18 +182,41 @@ class _FollowedLoop:
         if not m.unreachable:
             m.path = self._base
 
-    def _follow_once(self, index: int, bind: Callable[[], None], enters: bool) -> set[Hashable]:
+    @property
+    def _is_left(self) -> bool:
+        """A path has left the loop that goes on behind it, or behind the call."""
+        return bool(self._ends) or len(self._m.frame.exits) > self._returned
+
+    def _leads_out(self, endless: bool) -> bool:
+        """Nothing has left the loop, and another round may: one that costs little, since who waits here trains not."""
+        if self._goes_on is not True or self._took >= SHORT_CALL or self._is_left:
+            return False
+        return not endless or any(isinstance(each, (ast.Return, ast.Break)) for each in statements(self._node))
+
+    def _leave_surely(self) -> None:
+        """What all ways out of an endless loop ask for holds at some time, unless it is of one rank."""
+        leaving = self._m.frame.exits[self._returned :]
+        if self._ends or not leaving:
+            return
+        common = reduce(Condition.intersection, (each.path for each in leaving)).difference(self._base)
+        if not common.divergence & Divergence.RANK:
+            for each in leaving:
+                each.path = self._base.and_(each.path.difference(common))
+
+    def _follow_once(self, index: int, bind: _RoundStart, enters: bool) -> set[Hashable]:
         """One round, and what it was the first to count."""
         m, loop = self._m, self._opened(index)
         with m.in_round(loop):
             # An epoch begins once for each time the loop is entered.
             if enters and self._loaders:
                 self._begin_epoch(loop.event)
-            begun = m.clock
+            begun, statements = m.clock, m.statements
             with m.store.delta() as written:
-                bind()
-                m.execute(self._node.body)
+                self._goes_on = bind()
+                if self._goes_on is not False:
+                    m.execute(self._node.body)
                 live = [] if m.unreachable else [PathExit(written, m.path)]
+        self._took = m.statements - statements
         if loop.breaks:
             before_round = m.store.changes_since(self._depth - 1)
             # After a `break` the `else` of the loop is left out.
@@ -308,11 +348,11 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, Const) and type(number_of(value)) in (int, float)
 
 
-def _binder(m: Evaluator, target: ast.expr, values: Values) -> Callable[[], None]:
+def _binder(m: Evaluator, target: ast.expr, values: Values) -> _RoundStart:
     return lambda: assign(m, target, values)
 
 
-def _item_binder(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, round_: int) -> Callable[[], None]:
+def _item_binder(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, round_: int) -> _RoundStart:
     def bind() -> None:
         values = items_of(m, iterable, node.iter)
         if isinstance(node.target, ast.Name):

@@ -493,6 +493,61 @@ LOOPS = {
             for cell in row:
                 reveal(cell)  #: 1 | 2 | 3 | 4
         """,
+    "wrappers that are taken off, one by one": """
+        class Core:
+            pass
+        class Holder:
+            def __init__(self, module):
+                self.module = module
+        def bare(held):
+            while hasattr(held, "module"):
+                held = held.module
+            return held
+        def core(held):
+            while True:
+                if hasattr(held, "module"):
+                    held = held.module
+                else:
+                    return held
+        held = Holder(Holder(Holder(Core())))
+        reveal(bare(held))  #: Core()
+        for _ in range(10):
+            reveal(bare(held))  #: Core()
+            reveal(core(held))  #: Core()
+        """,
+    "an endless loop is over where it returns": """
+        import sys
+        def wait(limit):
+            n = 0
+            while True:
+                n += 1
+                if n > limit:
+                    return "over"
+            reveal(n)  #: never
+        reveal(wait(int(sys.argv[1])))  #: 'over' if n > limit | 'over' if n > limit
+        reveal(1)  #: 1
+        """,
+    "an endless loop of one rank": """
+        import torch.distributed as dist
+        def serve():
+            while True:
+                if dist.get_rank() != 0:
+                    return "other"
+        reveal(serve())  #: 'other'
+        if dist.get_rank() == 0:
+            reveal(1)  #: never
+        """,
+    "a test that the first round decides": """
+        import sys
+        waiting, seen = True, []
+        while waiting:
+            seen.append(1)
+            waiting = False
+        reveal(seen)  #: [1]
+        while len(seen) < 3:
+            seen.append(2)
+        reveal(seen)  #: [1, 2, 2]
+        """,
     "a while loop over batches": """
         import torch
         from torch.utils.data import DataLoader
