@@ -55,7 +55,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # What a rule is told goes on to the report: which answers made it silent.
     "gpudoctor.lint.guard_log": {"gpudoctor.lint.domain", "gpudoctor.coverage", "gpudoctor.diagnostic"},
+    # What a program may ask of its project, and who answers.
+    "gpudoctor.lint.project_answers": set(),
     "gpudoctor.lint.program": {
+        "gpudoctor.lint.project_answers",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
@@ -82,6 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Records of what setting files say, for those that read them and those that make values of it.
     "gpudoctor.lint.source.group_options": set(),
     "gpudoctor.lint.source": {
+        "gpudoctor.lint.project_answers",
         "gpudoctor.lint.source.group_options",
         "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.notebooks",
@@ -230,6 +234,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.library.library_names": {"gpudoctor.manifest"},
     # Python and nothing else: no model, no analysis.
     "gpudoctor.lint.interp": {
+        "gpudoctor.lint.project_answers",
         "gpudoctor.lint.program_facts",
         "gpudoctor.lint.source.group_options",
         "gpudoctor.lint.source.syntax_walk",

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
@@ -51,6 +51,7 @@ from gpudoctor.lint.events.training_step import (
 )
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy, asked_on_each, disjunction
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
+from gpudoctor.lint.project_answers import Starts, UsedNames
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -87,19 +88,6 @@ class LaunchWorld(enum.Enum):
     @property
     def several_processes(self) -> bool:
         return self is not LaunchWorld.SINGLE
-
-
-class UsedNames(NamedTuple):
-    """The names that some code uses."""
-
-    uses: frozenset[str] = frozenset()
-    """All but those of arguments, and texts that may be one."""
-    functions: frozenset[str] = frozenset()
-    """Of these, names that may mean a function: not what is asked of an object."""
-    attributes: frozenset[str] = frozenset()
-    called: frozenset[str] = frozenset()
-    given: frozenset[str] = frozenset()
-    """Of arguments, and all texts without blanks."""
 
 
 @dataclass(frozen=True)
@@ -174,9 +162,8 @@ class Program:
     assumptions: Assumptions = field(default_factory=Assumptions, compare=False)
     too_new_torch: Callable[[], Sequence[int]] = field(default=tuple, compare=False)
     """Says the first version of torch that the project cannot be installed with, as `(2, 0)`, or nothing."""
-    launchers_named: Callable[[], AbstractSet[str]] = field(default=frozenset, compare=False)
-    launchers_naming_it: Callable[[], AbstractSet[str]] = field(default=frozenset, compare=False)
-    """Say with which launchers the project's own scripts start it; the second, in command lines that name it."""
+    documented: Starts = field(default_factory=Starts, compare=False)
+    """How the project's own scripts and READMEs start it."""
     evaluations: int = 0
     """Expressions that were evaluated for it: what executing it once more takes."""
     answers: GuardLog = field(default_factory=GuardLog, compare=False)
@@ -317,7 +304,7 @@ class Program:
         starter = _STARTERS.get(sources.pop(), "") if len(sources) == 1 else ""
         if self.world is not LaunchWorld.TORCHRUN:
             return starter
-        named = self.launchers_named()
+        named = self.documented.launchers()
         if starter in ("", "slurm") and named & {"launch", "launch --use_env"} and "torchrun" not in named:
             return "launch"
         if starter in ("", "mpi") and named == {"mpi"}:
@@ -328,7 +315,7 @@ class Program:
     @property
     def takes_local_rank(self) -> bool:
         """Its launcher passes the local rank as an option, and it takes that one."""
-        passed = self.launcher == "launch" and "launch --use_env" not in self.launchers_named()
+        passed = self.launcher == "launch" and "launch --use_env" not in self.documented.launchers()
         # Before that, the variable was set for those alone who asked for it.
         return passed and (self._declares_local_rank or self.is_before_torch(1, 9))
 
@@ -339,7 +326,7 @@ class Program:
     @cached_property
     def distributed(self) -> bool:
         """Several processes train together: a process group is made, or a wrapper that needs one."""
-        if not self.world.several_processes or self.plays_alone or self._does_nothing_together:
+        if not self.world.several_processes or self.plays_alone or self._does_nothing_together or self._is_tool:
             return False
         if self.has(InitGroup, Spawn):
             return True
@@ -363,6 +350,12 @@ class Program:
         if self.has(Backward, OptimizerStep, Collective, MakeSampler, DestroyGroup, Spawn, UseManaged):
             return False
         return not any(event.condition.divergence & Divergence.RANK for event in self.log)
+
+    @cached_property
+    def _is_tool(self) -> bool:
+        """It trains nothing, and the project says that it is started alone, as others of its programs are not."""
+        does_more = self.has(Backward, Spawn) or self.frameworks or self.stops or self.started_in_several
+        return self.has_entry and not does_more and self.documented.starts_alone()
 
     @property
     def may_begin_group(self) -> bool:
@@ -419,7 +412,9 @@ class Program:
         # A trainer is started either way; who reads or takes what the launcher tells its ranks has one in mind.
         told = any(event.of_launcher for event in self.events(EnvironmentRead)) or self._declares_local_rank
         expects = expects or (bool(self.frameworks) and told)
-        return self.distributed or (self.world.several_processes and (expects or self.started_in_several))
+        return self.distributed or (
+            self.world.several_processes and (self.started_in_several or (expects and not self._is_tool))
+        )
 
     @property
     def _prepares(self) -> bool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator, LastCall
     from gpudoctor.lint.interp.reachable_code import CodeParts  # noqa: TC004, a record asks for the name alone
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
-    from gpudoctor.lint.program import UsedNames
+    from gpudoctor.lint.project_answers import UsedNames
 
 NOWHERE: frozenset[Location] = frozenset()
 NOTHING_ASSUMED = Assumptions()
@@ -289,8 +289,7 @@ def _program(
         names_after=seen.after if seen else {},
         assumptions=Assumptions(m.assumptions, m.without_group, m.at_defaults, group_before),
         too_new_torch=m.project.too_new_torch,
-        launchers_named=m.project.launchers_named,
-        launchers_naming_it=m.project.launchers_naming_it,
+        documented=m.project.documented_starts(),
         evaluations=m.evaluations,
         sizes=m.sizes,
         size_matters=m.size_matters,

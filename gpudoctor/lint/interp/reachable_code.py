@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.discovery.top_level import Definition, name_parts, root_name
-from gpudoctor.lint.program import UsedNames
+from gpudoctor.lint.project_answers import UsedNames
 from gpudoctor.lint.source.syntax_walk import nodes_of, statements, walk
 
 if TYPE_CHECKING:

@@ -22,12 +22,14 @@ _IS_MPI = r"\b(?:mpiexec|mpirun)\b\s+-"
 _IS_DEEPSPEED = r"(?<![\w./-])deepspeed\s.*\.py\b"
 _BY_VARIABLE = r"\s--use[_-]env\b"
 """What makes the old launcher tell the local rank as torchrun does."""
+_IS_ALONE = r"(?:^|[`$>]|&&|;)\s*(?:\w+=\S*\s+)*(?:nohup\s+|time\s+)?python[\d.]*\s+(?:-[uOBW]\s+)*([\w./-]+\.py)\b"
 _LAUNCHERS = {"launch": _IS_LAUNCH, "torchrun": _IS_TORCHRUN, "mpi": _IS_MPI, "deepspeed": _IS_DEEPSPEED}
 _PROGRAM = r"[\w./-]+\.py\b"
 
 
 def lines_in(root: str) -> list[list[str]]:
-    """Each command line that starts several processes: the launcher, then the names of the Python files in it."""
+    """Each command line that starts a program: the launcher, empty where there is none, then the names of the Python
+    files in it."""
     found = {line for path in _files(root) for line in _lines(path)}
     return [list(each) for each in sorted(found)]
 
@@ -62,12 +64,14 @@ def _lines(path: str) -> Iterator[tuple[str, ...]]:
     text = re.sub(r"\\[ \t]*\r?\n", " ", beginning_of(path))
     # Most texts speak of no launcher in any line.
     launchers = {launcher: written for launcher, written in _LAUNCHERS.items() if re.search(written, text)}
-    for line in text.splitlines() if launchers else ():
+    for line in text.splitlines():
         # What is commented out, or a heading.
         if line.lstrip().startswith("#"):
             continue
-        for launcher, written in launchers.items():
-            if re.search(written, line):
-                by_variable = launcher == "launch" and re.search(_BY_VARIABLE, line)
-                name = "launch --use_env" if by_variable else launcher
-                yield (name, *dict.fromkeys(os.path.basename(each) for each in re.findall(_PROGRAM, line)))
+        started = [launcher for launcher, written in launchers.items() if re.search(written, line)]
+        for launcher in started:
+            by_variable = launcher == "launch" and re.search(_BY_VARIABLE, line)
+            name = "launch --use_env" if by_variable else launcher
+            yield (name, *dict.fromkeys(os.path.basename(each) for each in re.findall(_PROGRAM, line)))
+        if not started:
+            yield from (("", os.path.basename(each)) for each in re.findall(_IS_ALONE, line))

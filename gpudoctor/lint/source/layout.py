@@ -106,7 +106,7 @@ def search_roots(entry_folder: str, root: str) -> tuple[str, ...]:
     themselves in place, PYTHONPATH, running from the root, `sys.path.insert(0, "..")`, an `_init_paths` module.
     """
     folders = [entry_folder, package_root(entry_folder)]
-    for folder in _up_to(entry_folder, root):
+    for folder in folders_up_to(entry_folder, root):
         if is_package(folder) and folder != root:
             # Of a package, only what is above it is searched; otherwise `a/wandb/` would stand in for `wandb`.
             continue
@@ -139,7 +139,7 @@ def scripts(root: str) -> list[str]:
 
 def packages_around(entry_folder: str, root: str) -> list[str]:
     """The packages that an entry is in, the innermost first: as roots they are no more than a last resort."""
-    return [folder for folder in _up_to(entry_folder, root) if is_package(folder) and folder != root]
+    return [folder for folder in folders_up_to(entry_folder, root) if is_package(folder) and folder != root]
 
 
 @question
@@ -149,36 +149,6 @@ def too_new(root: str) -> dict[str, list[int]]:
     from gpudoctor.lint.source.needed_versions import LIBRARIES, first_too_new
 
     return {library: first_too_new(root, library) for library in LIBRARIES}
-
-
-@question
-def launch_lines(root: str) -> list[list[str]]:
-    """The command lines that start several processes, as the project writes them down: the launcher, then the names of
-    the files in the line."""
-    # Imported late, as above: only what is told of a mistake asks for it.
-    from gpudoctor.lint.source.launch_lines import lines_in
-
-    return lines_in(root)
-
-
-def launchers_of(start: str, root: str, is_marked: bool) -> frozenset[str]:
-    """The launchers in the command lines of a project that name a file, or in all where none does."""
-    own = launchers_naming(start, root, is_marked)
-    if own or not is_marked:
-        # Without a mark, what else lies there may be of another project.
-        return own
-    return frozenset(launcher for launcher, *_ in launch_lines(root))
-
-
-def launchers_naming(start: str, root: str, is_marked: bool) -> frozenset[str]:
-    """The launchers in the command lines of a project that name a file."""
-    name, here = os.path.basename(start), os.path.dirname(start)
-    # The nearest folder that speaks of it, as in a folder of examples with scripts of their own.
-    for folder in _up_to(here, root) if is_marked else (here, home(here)):
-        own = frozenset(launcher for launcher, *files in launch_lines(folder) if name in files)
-        if own:
-            return own
-    return frozenset()
 
 
 @question
@@ -268,7 +238,7 @@ def parents(folder: str) -> Iterator[str]:
         folder = os.path.dirname(folder)
 
 
-def _up_to(folder: str, root: str) -> Iterator[str]:
+def folders_up_to(folder: str, root: str) -> Iterator[str]:
     while is_inside(folder, root):
         yield folder
         if folder == root:

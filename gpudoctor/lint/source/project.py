@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
+from gpudoctor.lint.source.documented_starts import DocumentedStarts
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.file_queries import is_file, is_folder, real_path
 from gpudoctor.lint.source.layout import (
@@ -15,8 +16,6 @@ from gpudoctor.lint.source.layout import (
     is_inside,
     is_near,
     is_package,
-    launchers_naming,
-    launchers_of,
     modules_in,
     package_root,
     packages_around,
@@ -109,13 +108,9 @@ class Project:
         """The same of another library."""
         return too_new(self.root).get(library, [])
 
-    def launchers_named(self) -> frozenset[str]:
-        """With which launchers its scripts and READMEs start the program, or others where they say nothing of it."""
-        return launchers_of(real_path(self._start), self.root, self.is_marked)
-
-    def launchers_naming_it(self) -> frozenset[str]:
-        """With which launchers they start the program by its name."""
-        return launchers_naming(real_path(self._start), self.root, self.is_marked)
+    def documented_starts(self) -> DocumentedStarts:
+        """How its scripts and READMEs say that the program is started."""
+        return DocumentedStarts(self._start, self.root, self.is_marked)
 
     def start(self) -> ModuleFile | None:
         """The module that the program starts with, or None where it cannot be read."""

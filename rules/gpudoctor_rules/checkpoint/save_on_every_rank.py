@@ -205,7 +205,7 @@ def _is_there_by_now(program: Program, save: Save) -> bool:
 def _alone_until_it_trains(program: Program, save: Save) -> bool:
     """The framework starts the other processes only behind it, unless a launcher does, and they find it there."""
     begun = next((each for each in program.events(Collective) if each.effect.starts), None)
-    return begun is not None and save.order < begun.order and not program.launchers_naming_it()
+    return begun is not None and save.order < begun.order and not program.documented.launchers_naming_it()
 
 
 def _as_its_last(program: Program, save: Save) -> bool:

@@ -70,10 +70,10 @@ class DeviceMapInSeveralProcesses(Rule):
         # Tests of a library have one process.
         if program.only_tests:
             return
-        if not program.launched_in_several and not program.launchers_naming_it():
+        if not program.launched_in_several and not program.documented.launchers_naming_it():
             return
         # What only evaluates is started as one process, as a rule: there the map is what is meant.
-        if not program.launchers_naming_it() and not _trains(program):
+        if not program.documented.launchers_naming_it() and not _trains(program):
             return
         for event in program.events(SpreadByMap):
             # A model that is not quantized goes where it is trained.

@@ -51,7 +51,7 @@ class SilentDataParallel(Rule):
         if not program.has_entry or program.launched_in_several or (gpus is not None and gpus < 2):
             return
         # A launch file that shows several to one process leaves no doubt.
-        if gpus is None and program.launchers_naming_it():
+        if gpus is None and program.documented.launchers_naming_it():
             return
         if any(each.name == "CUDA_VISIBLE_DEVICES" for each in program.events(EnvironmentWrite)):
             return

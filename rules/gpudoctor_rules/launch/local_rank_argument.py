@@ -108,7 +108,7 @@ class LocalRankArgument(Rule):
             if used is None or not event.is_local_rank or _from_elsewhere(event):
                 continue
             # DeepSpeed's launcher, for one, does pass the option. Asked last: that reads the scripts of the project.
-            if program.launchers_named() == {"deepspeed"}:
+            if program.documented.launchers() == {"deepspeed"}:
                 return
             option = next(flag for flag in event.flags if flag in LOCAL_RANK_OPTIONS)
             # The project's own launcher passes it in the spelling that is declared.
@@ -183,16 +183,16 @@ def _declared(program: Program) -> list[ArgumentDeclared]:
 def _started_by_launch(program: Program) -> bool:
     """The project's own scripts start it by torch's old launcher, which then passes the local rank as an option; others
     may start it by torchrun."""
-    own = program.launchers_naming_it()
+    own = program.documented.launchers_naming_it()
     # Frameworks have launchers of their own, which a project uses beside torch's.
     if program.managed_by:
         return "launch" in own
-    return "launch" in (own or program.launchers_named() if own or program.launched_in_several else ())
+    return "launch" in (own or program.documented.launchers() if own or program.launched_in_several else ())
 
 
 def _passed(program: Program) -> str:
     """The option that the launcher of the project passes, with the torch that it asks for; empty for torchrun."""
-    if program.launcher != "launch" or "launch --use_env" in program.launchers_named():
+    if program.launcher != "launch" or "launch --use_env" in program.documented.launchers():
         return ""
     return "--local_rank" if program.is_before_torch(2, 0) else "--local-rank"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.cli import main
-from gpudoctor.lint.source.layout import launchers_of, too_new
+from gpudoctor.lint.source.layout import too_new
 from tests.support.linting import lint
 
 if TYPE_CHECKING:
@@ -141,20 +141,6 @@ def test_a_project_that_only_its_readme_marks(tmp_path: Path) -> None:
     (found,) = lint(folder / "train.py", folder=tmp_path, select=("GPU411",))
     (other,) = lint(folder / "other.py", folder=tmp_path, select=("GPU411",))
     assert (found.message.startswith("Since PyTorch 2"), other.message.startswith("`torchrun`")) == (True, True)
-
-
-def test_the_nearest_folder_that_speaks_of_a_program_counts(tmp_path: Path) -> None:
-    for folder in ("one/deep/down", "two"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "run.sh").write_text(
-        "torchrun --nproc_per_node 2 first.py\npython -m torch.distributed.launch sub.py\n"
-    )
-    (tmp_path / "two" / "run.sh").write_text(LAUNCH.format("train.py"))
-    root = str(tmp_path)
-    assert launchers_of(str(tmp_path / "one" / "deep" / "down" / "first.py"), root, True) == {"torchrun"}
-    assert launchers_of(str(tmp_path / "two" / "train.py"), root, True) == {"launch"}
-    assert launchers_of(str(tmp_path / "other.py"), root, True) == {"launch", "torchrun"}
-    assert launchers_of(str(tmp_path / "other.py"), root, False) == set()
 
 
 def test_the_option_that_the_launcher_passes_is_declared(tmp_path: Path) -> None:
