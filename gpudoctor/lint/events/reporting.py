@@ -45,7 +45,7 @@ class Averaged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MetricShown(Event):
-    """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `bar`."""
+    """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `bar`, `file`."""
 
     how: str
     value: Tensor | Text | Unknown

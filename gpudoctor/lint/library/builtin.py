@@ -40,7 +40,7 @@ from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.library.checkpoint_files import note_written
+from gpudoctor.lint.library.checkpoint_files import note_written, report_written
 from gpudoctor.lint.library.tensors import agreed, combined, is_reduced, note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -362,6 +362,7 @@ def _open_path(call: Call[Text]) -> Values:
 def _write_at_once(call: Call[Text]) -> Values:
     path = singleton(call.receiver)
     call.emit(Save, call=call.name, path=path, spelled=_spelled(call), checkpoint=False, whole=True)
+    report_written(call, path, call.args)
     return call.unknown(MethodResult(call.receiver, call.name), "a number of bytes")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 
 from gpudoctor.lint.analyses.state_dicts import origin, taken, written
 from gpudoctor.lint.contents import pairs
@@ -20,6 +22,7 @@ from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.heuristics import PIPELINE
 from gpudoctor.lint.library.sharding import hands_out_shards, is_cut_up, is_emptied, note_loaded
+from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_nn import device_of, put_on
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.effects import SaveEffect
@@ -28,6 +31,8 @@ from gpudoctor.manifest.effects import SaveEffect
 @MODELS.effect(SaveEffect)
 def _save(call: Call, effect: SaveEffect) -> Values:
     path, spelled = _target(call, call.position(effect.path), effect.path, effect.opened)
+    if effect.opened:
+        report_written(call, call.given(effect.path), (*call.args, *call.keywords.values()))
     result, checkpoint = singleton(call.result(fresh=True)), effect.checkpoint or bool(effect.content)
     if path is None and not checkpoint:
         return result
@@ -90,6 +95,18 @@ def opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
                 return None
     # Of a file at one of several paths, depending on an option, it is known which they are.
     return (union(path for path, _ in found), found[0][1]) if found else None
+
+
+def report_written(call: Call, file: Values | None, content: Sequence[Values]) -> None:
+    """Who opens the file reads what this process has found out; a file of its own says whose it is."""
+    divergence = Divergence.NONE
+    for value in file or ():
+        match value.term:
+            case OpenFile(path=ValueSet() as path):
+                divergence |= reduce(or_, (each.divergence for each in path), value.divergence)
+            case _:
+                divergence |= value.divergence
+    report(call.do, "file", content, call.place, divergence=divergence)
 
 
 def note_written(call: Call, file: Value, lines: Iterable[Values], by_logger: bool = False) -> None:

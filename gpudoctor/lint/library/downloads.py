@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.symbols import OpenFile
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.files import Download
-from gpudoctor.lint.library.checkpoint_files import note_written, opened_for_writing
+from gpudoctor.lint.library.checkpoint_files import note_written, opened_for_writing, report_written
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import DownloadEffect
@@ -118,6 +118,7 @@ def _write_fetched(call: Call) -> Values:
         call.emit(Download, call=fetched.pop(), path=opened[0])
     elif call.receiver is not None:
         note_written(call, call.receiver, call.args)
+        report_written(call, file, call.args)
     return NOT_ANSWERED
 
 

@@ -679,7 +679,8 @@ def shards_in(do: LibraryContext, values: list[Value]) -> frozenset[Value]:
                 written = do.state(value, TensorState.written_items)
                 found |= shards_in(do, [each for each in written or () if each != value])
         elif isinstance(value, Text):
-            found |= shards_in(do, list(value.parts))
+            # A container stands there with all that it holds.
+            found |= shares_of(do, [singleton(part) for part in value.parts])
     return found
 
 
@@ -712,13 +713,15 @@ def _only_shards(value: Value, common: frozenset[Value]) -> Value:
     return value
 
 
-def report(do: LibraryContext, how: str, given: Sequence[Values], place: Location, *, averaged: bool = False) -> None:
-    """Log that numbers are shown, or behind the loop their mean."""
+def report(
+    do: LibraryContext, how: str, given: Sequence[Values], place: Location, *,
+    averaged: bool = False, divergence: Divergence = Divergence.NONE,
+) -> None:  # fmt: skip
+    """Log that numbers are shown, or behind the loop their mean: in a place about which ranks may disagree."""
     values = [value for each in given for leaf in alternatives(do, each) for value in agreed(do, leaf)]
     shards = shards_in(do, values)
     if shards:
         shown = next(value for value in values if shards_in(do, [value]))
-        divergence = Divergence.NONE
         for value in values:
             divergence |= value.divergence
         do.emit(

@@ -28,7 +28,7 @@ from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
 from gpudoctor.lint.library.tensors import as_loss, combined, report, shards_in, shares_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, singleton
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import replace
 
@@ -90,7 +90,7 @@ def _unknown_result(do: LibraryContext, name: str, arguments: Arguments, node: a
     shards = shares_of(do, given) if computes(name) else frozenset()
     if any(isinstance(value, Tensor) for values in given for value in values):
         return _with_shards(_unread(do, [value for values in given for value in values], node), shards)
-    for values in given:
+    for values in given if not computes(name) else (leaf for each in given for leaf in alternatives(do, each)):
         for value in values:
             divergence |= value.divergence
     given_by_name = tuple(sorted(arguments.keywords.items(), key=lambda item: item[0]))

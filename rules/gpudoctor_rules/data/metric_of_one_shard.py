@@ -3,11 +3,11 @@
 ## What goes wrong
 
 With a `DistributedSampler` each rank (each process, one for each GPU) evaluates its own shard of the validation set.
-What it counts up is the result of that shard. Unless the ranks put their counts together, the number that is printed or
-logged is not the accuracy of the model: on eight GPUs rank 0 speaks for an eighth of the data, each rank shows a
-different number, and the number changes with the number of GPUs. No error is raised. The mean that Lightning's
-`self.log(..., sync_dist=True)` takes is right for a loss; of what each rank has measured as F1 or recall it is not the
-F1 of all data.
+What it counts up is the result of that shard. Unless the ranks put their counts together, the number that is printed,
+logged or written to a file is not the accuracy of the model: on eight GPUs rank 0 speaks for an eighth of the data,
+each rank shows a different number, and the number changes with the number of GPUs. No error is raised. The mean that
+Lightning's `self.log(..., sync_dist=True)` takes is right for a loss; of what each rank has measured as F1 or recall it
+is not the F1 of all data.
 
 ## Fix
 
@@ -18,9 +18,9 @@ without a sampler on one rank. No automatic fix, since what has to be summed dep
 ## Silent when
 
 The result went through a collective, a metric library that synchronises, or code that could not be read; each rank
-evaluates the whole set; the text says which rank speaks; the number is shown inside the loop over the batches, as
-progress, or is what a model made of the last batch; it is a training loss. A run reports it where lint does, since only
-the code tells what is shown, and is silent where the ranks put something together.
+evaluates the whole set; the text, or the name of the file, says which rank speaks; the number is shown inside the loop
+over the batches, as progress, or is what a model made of the last batch; it is a training loss. A run reports it where
+lint does, since only the code tells what is shown, and is silent where the ranks put something together.
 
 ## Sources
 
