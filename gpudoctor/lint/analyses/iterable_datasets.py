@@ -69,16 +69,16 @@ class IterationProbe:
         # The second of two is where it ends, which is the same for all.
         if name == "itertools.islice" and len(args) > 2:
             self.sliced(args[1])
-            self.picks_by_rank |= args[1].all(lambda value: bool(value.divergence & Divergence.RANK))
 
     def calculated(self, op: ast.operator, left: Values, right: Values) -> None:
         # `%` of a text writes it.
-        if isinstance(op, ast.Mod) and not left.any(lambda value: value.is_text):
-            self.sliced(right)
+        if isinstance(op, ast.Mod) and not left.any(lambda value: value.is_text) and not right.all(_is_alike):
+            self.picks = True
 
     def sliced(self, start: Values | None) -> None:
         if start is not None and not start.all(_is_alike):
             self.picks = True
+            self.picks_by_rank |= start.all(lambda value: bool(value.divergence & Divergence.RANK))
 
     def repeats_for_ever(self) -> None:
         self.endless = True

@@ -1,22 +1,24 @@
-"""A checkpoint is saved from the wrapper and loaded into the bare model, where its names do not fit.
+"""A checkpoint is saved from the wrapper and loaded into the bare model, or the other way: its names do not fit.
 
 ## What goes wrong
 
-DDP and DataParallel keep the model in an attribute called `module`, so every key of the wrapper's `state_dict()`
-begins with `module.`. A model that is not wrapped has no such keys: `load_state_dict` ends with `RuntimeError: Error(s)
-in loading state_dict for Net: Missing key(s) in state_dict: "weight" ... Unexpected key(s) in state_dict:
-"module.weight"`. With `strict=False` nothing is loaded and nothing is said: the weights stay random.
+DDP and DataParallel keep the model in an attribute called `module`, so every key of the wrapper's `state_dict()` begins
+with `module.`. A model that is not wrapped has no such keys: `load_state_dict` ends with `RuntimeError: Error(s) in
+loading state_dict for Net: Missing key(s) in state_dict: "weight" ... Unexpected key(s) in state_dict:
+"module.weight"`. Weights that were saved from the inner model and are loaded into the wrapper end with the same error,
+with the names exchanged. With `strict=False` nothing is loaded and nothing is said: the weights stay random.
 
 ## Fix
 
-Save the inner model: `model.module.state_dict()`. Unsafe: checkpoints that were written before keep the old keys. None
-where the program is launched in several ways, since another of them may need the keys as they are.
+Save the inner model, `model.module.state_dict()`, and load into it: `model.module.load_state_dict(...)`. Unsafe:
+checkpoints that were written before keep the old keys. None where the program is launched in several ways, since
+another of them may need the keys as they are.
 
 ## Silent when
 
-The program does not load the file itself, nor one that the user names and that has the same entries; it loads it into a
-wrapped model, or strips the prefix; an option for which the wrapper is what is saved leaves that model out; a framework
-saves and loads it, or another one than Accelerate and Ray is in charge.
+The program does not load the file itself, nor one that the user names and that has the same entries; it loads what a
+wrapper saved into a wrapped model, or strips the prefix; an option for which the wrapper is what is saved leaves that
+model out; a framework saves and loads it, or another one than Accelerate and Ray is in charge.
 
 ## Sources
 
@@ -29,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.knowledge import Prepare
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class WrapperPrefixInCheckpoint(Rule):
-    """A checkpoint is saved from the wrapper and loaded into the bare model, where its names do not fit."""
+    """A checkpoint is saved from the wrapper and loaded into the bare model, or the other way: its names do not fit."""
 
     code = "GPU603"
     name = "wrapper-prefix-in-checkpoint"
@@ -59,8 +61,8 @@ class WrapperPrefixInCheckpoint(Rule):
     crash = CrashText(
         "Missing key(s) in state_dict",
         also="module.",
-        because="the checkpoint was written by a wrapper, whose names begin with 'module.'",
-        remedy="Save `model.module.state_dict()`, whose names are those of the bare model.",
+        because="the names of a wrapper begin with 'module.', and those of the model inside do not",
+        remedy="Save `model.module.state_dict()`, and load it into the model inside, too.",
     )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -69,8 +71,11 @@ class WrapperPrefixInCheckpoint(Rule):
             return
         for save in program.events(Save):
             for (entry, state), when in zip(save.states, save.states_when, strict=True):
-                # Only what still has the prefix: a state whose keys were rewritten is none any more.
-                if not isinstance(state, StateDict) or not state.prefixed:
+                # A state whose keys were rewritten is none any more.
+                if not isinstance(state, StateDict):
+                    continue
+                if not state.prefixed:
+                    yield from self._saved_bare(program, save, entry, state, when)
                     continue
                 use = _loaded_bare(program, save, entry, state.owner, when)
                 # Saved from a wrapper and loaded into one, the names fit.
@@ -85,8 +90,31 @@ class WrapperPrefixInCheckpoint(Rule):
                     # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if use.strict is False else None,
                     # Launched in another way, the same line may save what another wrapper loads.
-                    repair=_unwrap(state) if len(program.worlds) < 2 and not program.frameworks else None,
+                    repair=_unwrap(state.owner, state.place)
+                    if len(program.worlds) < 2 and not program.frameworks
+                    else None,
                 )
+
+    def _saved_bare(
+        self, program: Program, save: Save, entry: str, state: StateDict, when: Condition
+    ) -> Iterator[Finding]:
+        """The weights of a model are loaded into the wrapper around it."""
+        # Where it is not wrapped, its own weights are those of the checkpoint.
+        if any(isinstance(other, StateDict) and other.prefixed for name, other in save.states if name == entry):
+            return
+        for use in _loads_of(program, save, entry, when):
+            wrapper = use.target
+            if isinstance(wrapper, Wrapper) and wrapper.core == state.owner and not _bare(use):
+                yield self.found(
+                    at=use.location,
+                    message=f"The weights of the inner model are loaded into the wrapper `{wrapper.label or 'model'}`, "
+                    f"whose keys all begin with `module.`: {_end(use)}",
+                    remedy="Load them into the inner model: `.module.load_state_dict(...)`.",
+                    because=[("it is written here", save.location), ("the wrapper is made here", wrapper.place)],
+                    severity=Severity.ERROR if use.strict is False else None,
+                    repair=_unwrap(wrapper, use.location) if len(program.worlds) < 2 else None,
+                )
+                return
 
 
 def _remedy(program: Program, wrapper: Value) -> str:
@@ -98,29 +126,34 @@ def _remedy(program: Program, wrapper: Value) -> str:
     return f"Save the inner model: `{inner}.state_dict()`."
 
 
-def _unwrap(state: StateDict) -> Repair | None:
-    wrapper, at = state.owner, state.place
+def _unwrap(wrapper: Value, at: Location) -> Repair | None:
     if not isinstance(wrapper, Wrapper):
         return None
     # A name of the bare model is right with and without the wrapper.
     model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "receiver"), ".module")))
-    return Repair("Save the model inside", (Replace(at, (model,), part="receiver"),))
+    return Repair("Take the model inside", (Replace(at, (model,), part="receiver"),))
 
 
 def _loaded_bare(program: Program, save: Save, entry: str, owner: Value, when: Condition) -> LoadState | None:
-    """Where what is saved here is loaded into a model that is not wrapped. `when` is what has chosen what is saved."""
+    """Where what is saved here is loaded into a model that is not wrapped."""
+    # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
+    wrapped = [wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == owner]
+    for use in _loads_of(program, save, entry, when):
+        if _bare(use) and not any(each.excludes(use.condition) for each in wrapped) and not _meets(program, use, owner):
+            return use
+    return None
+
+
+def _loads_of(program: Program, save: Save, entry: str, when: Condition) -> Iterator[LoadState]:
+    """Where what is saved there is loaded into a model. `when` is what has chosen what is saved."""
     loads = [load for load in program.events(Load) if save.is_of(load) or _same_entries(program, save, load)]
     # What a load gave may be unknown; None would then join any load with any save.
     results = {load.result for load in loads} - {None}
-    # One that is saved with an option is not loaded without it.
-    wrapped = [when, *(wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == owner)]
     for use in program.events(LoadState):
-        # The entry must be the same: "model" and "ema" of one file may have been saved in different ways.
-        fits = use.loaded in results and use.entry == entry and _bare(use)
-        # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
-        if fits and not any(each.excludes(use.condition) for each in wrapped) and not _meets(program, use, owner):
-            return use
-    return None
+        # The entry must be the same: "model" and "ema" of one file may have been saved in different ways. One that is
+        # saved with an option is not loaded without it.
+        if use.loaded in results and use.entry == entry and not when.excludes(use.condition):
+            yield use
 
 
 def _meets(program: Program, use: LoadState, owner: Value) -> bool:

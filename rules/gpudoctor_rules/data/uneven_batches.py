@@ -60,11 +60,13 @@ class UnevenBatches(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or not program.whole or program.cut_short or program.shared_out:
             return
-        by_pieces = {event.source for event in program.events(Streamed) if event.by_pieces}
+        by_pieces = {event.source: event.by_rank for event in program.events(Streamed) if event.by_pieces}
         for loader, training in trained_with(program).items():
             stream = loader.dataset.restrict(training.when).single if loader.dataset is not None else None
             averaged = synchronised(program, training)
-            if averaged is None or not isinstance(stream, Dataset) or stream not in by_pieces or not loader.sharded:
+            if averaged is None or not isinstance(stream, Dataset) or stream not in by_pieces:
+                continue
+            if not (loader.sharded or by_pieces[stream]):
                 continue
             if loader.opaque or loader.managed or escapes(program, loader, stream) or _is_agreed(program, training):
                 continue

@@ -173,7 +173,7 @@ def _shown(wrap: Wrapping) -> str:
     # What is prepared keeps the name of what it was made of, which may not be its own.
     if isinstance(wrap.at, Prepare):
         return f"what `{in_code(wrap.at.managed, 'accelerator')}.prepare` gave back"
-    return f"the wrapper {name_of(wrap.wrapper)}"
+    return f"the wrapper {name_of(wrap.wrapper, '')}".rstrip()
 
 
 def _call_wrapper(call: Forward, wrap: Wrapping) -> Repair | None:
