@@ -44,6 +44,10 @@ else:
     LibraryContext = object
 
 
+MAIN = "__main__"
+"""How Python calls the module that is the program."""
+
+
 @dataclass(frozen=True)
 class LastCall:
     """A function that is called when the program has ended, from where it was said, on the paths that came there."""
@@ -288,7 +292,7 @@ class Evaluator(ExecutionState, LibraryContext):
 
     def has_module(self, name: str) -> bool:
         """The project has a module or package of this dotted name."""
-        return bool(name) and self.project.find(self.frame.file, name) is not None
+        return name == MAIN or (bool(name) and self.project.find(self.frame.file, name) is not None)
 
     def named_in_settings(self, keys: Sequence[str]) -> list[str]:
         """The dotted names that stand under these keys in setting files of the project."""

@@ -11,11 +11,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import ProjectModule
 from gpudoctor.lint.domain.symbols import PlaceOnDisk
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.interp import attributes, calls, imports, items, library, statements, truthiness, with_statements
 from gpudoctor.lint.interp.annotations import object_of_settings
-from gpudoctor.lint.interp.evaluator import Evaluator
+from gpudoctor.lint.interp.evaluator import MAIN, Evaluator
 from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
 
@@ -44,7 +45,7 @@ class Interpreter(Evaluator):
 
     def run_module(self, scope: Hashable, file: ModuleFile) -> None:
         """Execute the body of a module; what it binds is seen on every path."""
-        name = "__main__" if scope == self.main_scope else file.name
+        name = MAIN if scope == self.main_scope else file.name
         # Below all layers, since Python executes a module once, whichever branch imports it.
         with self.isolated(), self.store.at_bottom(), self.in_frame(module_frame(scope, file)):
             self.executing_module = True
@@ -79,6 +80,8 @@ class Interpreter(Evaluator):
         return attributes.attribute(self, receiver, name, node)
 
     def import_named(self, name: str, node: ast.AST) -> Value:
+        if name == MAIN and self.main_scope is not None:
+            return ProjectModule(self.main_scope, name)
         bare = name.lstrip(".")
         if bare == name and imports.is_no_module(self, name):
             why = f"imports `{name}`, which is no module"

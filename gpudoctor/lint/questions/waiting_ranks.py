@@ -1,4 +1,4 @@
-"""Ranks that wait at a barrier while others do something."""
+"""Ranks that wait at a barrier while others do something, or have not begun."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ def others_wait(program: Program, event: Event) -> bool:
             met = last is not None and last.condition.excludes(each.condition)
             last = each if only_some_ranks(each) and not met else None
     return last is not None
+
+
+def others_begin_later(program: Program, event: Event) -> bool:
+    """The framework starts the other processes only behind it, unless a launcher does: one has done it before them."""
+    begun = next((each for each in program.events(Collective) if each.effect.starts), None)
+    return begun is not None and event.order < begun.order and not program.documented.launchers_naming_it()

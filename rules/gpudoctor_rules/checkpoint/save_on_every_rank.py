@@ -41,7 +41,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import only_some_ranks
-from gpudoctor.lint.questions.waiting_ranks import others_wait
+from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
@@ -199,13 +199,7 @@ def _is_there_by_now(program: Program, save: Save) -> bool:
     if not lacking(save.condition):
         return False
     before = (each for each in program.events(Save) if each.location == save.location and each.order < save.order)
-    return any(map(only_some_ranks, before)) or _alone_until_it_trains(program, save)
-
-
-def _alone_until_it_trains(program: Program, save: Save) -> bool:
-    """The framework starts the other processes only behind it, unless a launcher does, and they find it there."""
-    begun = next((each for each in program.events(Collective) if each.effect.starts), None)
-    return begun is not None and save.order < begun.order and not program.documented.launchers_naming_it()
+    return any(map(only_some_ranks, before)) or others_begin_later(program, save)
 
 
 def _as_its_last(program: Program, save: Save) -> bool:

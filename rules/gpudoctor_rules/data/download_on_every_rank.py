@@ -16,8 +16,8 @@ downloading. Or download it once before the training is started. No automatic fi
 ## Silent when
 
 One rank goes first: a test on the rank, barriers around it, a lock, `main_process_first`; the parent of `mp.spawn` or
-one rank has done the same download before; each rank has a folder of its own; `download` is an option. Models and data
-sets of the Hugging Face hub are not reported: their files are locked.
+one rank has done the same download before, or Lightning starts the others behind it; each rank has a folder of its own;
+`download` is an option. Models and data sets of the Hugging Face hub are not reported: their files are locked.
 
 ## Sources
 
@@ -33,7 +33,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import only_some_ranks
-from gpudoctor.lint.questions.waiting_ranks import others_wait
+from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.snippets import first_goes_ahead
 from gpudoctor.rule import Rule
 
@@ -59,7 +59,11 @@ class DownloadOnEveryRank(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - program.leaving("downloads"):
             return
-        found = [event for event in program.events(Download) if _at_once(program, event)]
+        found = [
+            event
+            for event in program.events(Download)
+            if _at_once(program, event) and not others_begin_later(program, event)
+        ]
         if not found:
             return
         # A training set and a test set are one mistake, with one remedy. What happens by default is told first.

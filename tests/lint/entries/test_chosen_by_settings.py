@@ -351,6 +351,12 @@ def test_objects_that_stand_among_the_settings_of_another() -> None:
     assert_trains(followed("train.py", files))
 
 
+def test_a_class_of_the_program_itself_by_the_name_that_python_has_for_it() -> None:
+    start = f"{BY_HYDRA}\n".replace("    import hydra", RUNNER.strip("\n") + "\n    import hydra", 1)
+    files = {"conf/main.yaml": "job:\n  _target_: __main__.Runner\n  rounds: 5\n", "engine.py": ENGINE}
+    assert_trains(followed("train.py", {"train.py": start, **files}))
+
+
 @pytest.mark.parametrize(
     "text", ["other:\n  _target_: kit.runner.Runner\n", "job:\n  _target_: kit.idle.Idle\n", "job:\n  rounds: 3\n"]
 )
