@@ -282,6 +282,7 @@ from gpudoctor.lint.questions.made_of import asked_of_engine as asked_of_engine
 from gpudoctor.lint.questions.made_of import is_attribute as is_attribute
 from gpudoctor.lint.questions.made_of import is_entry as is_entry
 from gpudoctor.lint.questions.made_of import is_length as is_length
+from gpudoctor.lint.questions.made_of import is_made_with as is_made_with
 from gpudoctor.lint.questions.made_of import loaders_measured as loaders_measured
 from gpudoctor.lint.questions.made_of import tensors_behind as tensors_behind
 from gpudoctor.lint.questions.names import in_code as in_code

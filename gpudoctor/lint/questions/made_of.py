@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
@@ -13,7 +14,7 @@ from gpudoctor.lint.domain.symbols import each_of as each_of
 from gpudoctor.lint.domain.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from gpudoctor.lint.domain.value import Value
 
@@ -31,6 +32,12 @@ def loaders_measured(values: Iterable[Value]) -> list[Loader]:
         return []
     lengths = (part.of for part in made_of if isinstance(part, Length))
     return [each for each in lengths if isinstance(each, Loader)]
+
+
+def is_made_with(values: Iterable[Value], numbers: Container[object]) -> bool:
+    """One of these numbers is in the values, or what the object of a framework says of its training."""
+    parts = (part for value in values for part in provenance_of(value))
+    return any(part in numbers or isinstance(part, ManagedObject) for part in parts)
 
 
 def is_length(value: Value) -> bool:

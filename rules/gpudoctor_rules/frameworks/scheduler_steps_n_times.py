@@ -8,17 +8,20 @@ length is computed from `len(loader)` after `prepare`, or is the number of steps
 therefore over after an N-th of the training on N GPUs, and the learning rate stays at its end from there on. One that
 steps once an epoch decays N times as fast. A schedule that is not prepared steps once a call: one whose length was
 computed from `len(loader)` before `prepare` has passed an N-th of its way when the training ends, and the learning rate
-never decays. No error is raised, and on one GPU nothing is wrong.
+never decays; so has one that Lightning steps with each batch, for its trainer shards the loader later. No error is
+raised, and on one GPU nothing is wrong.
 
 ## Fix
 
 Compute the length before `prepare`, or multiply it by `accelerator.num_processes`, and prepare the schedule with the
-optimizer. A schedule that counts epochs stays out of `prepare`.
+optimizer. A schedule that counts epochs stays out of `prepare`. Under Lightning, take
+`self.trainer.estimated_stepping_batches` for the length.
 
 ## Silent when
 
 The length of a prepared schedule was computed from the loader as it was before `prepare`, or that of one that is not
-from the loader as it is afterwards; the length has the number of processes in it; the `Accelerator` is made with
+from the loader as it is afterwards; the length has the number of processes in it, as Lightning is told
+it; the `Accelerator` is made with
 `split_batches=True` or `step_scheduler_with_optimizer=False`, or with settings that could not be followed; the schedule
 is constant unless the user asks for another. In a run: it is not prepared, or the learning rate did not come to 0 so
 early and lint had no suspicion.
@@ -34,20 +37,28 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.optim import Scheduler
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
-from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.asked_in_tests import asks_about
 from gpudoctor.lint.questions.loop_rounds import batch_loop
-from gpudoctor.lint.questions.made_of import loaders_measured
+from gpudoctor.lint.questions.made_of import is_made_with, loaders_measured
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE, handed_over, is_prepared, prepares_unseen, taken_in_charge
+from gpudoctor_rules.frameworks._charge import (
+    ACCELERATE,
+    LIGHTNING,
+    handed_over,
+    is_prepared,
+    prepares_unseen,
+    taken_in_charge,
+)
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Program, Recording, UseManaged, Value
+    from gpudoctor.api.pack import Program, Recording, Value
 
 COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_optimizer", "deepspeed_plugin")
 
@@ -55,6 +66,8 @@ COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_o
 CONSTANT = ("constant", "constant_with_warmup")
 """Schedules of Transformers and Diffusers that do not end."""
 
+_NUMBERS = ("devices", "gpus", "num_nodes")
+"""What Lightning's trainer is told how many processes there are by."""
 ENOUGH = 2
 """Calls of a schedule."""
 ROOM = 1.2
@@ -114,6 +127,11 @@ class SchedulerStepsNTimes(Rule):
             if prepared and loop is not None and loop.over == dealt[0].made and not prepares_unseen(program):
                 told.add(scheduler)
                 yield self._too_long(dealt[0], scheduler)
+            places = {each.place for each in measured}
+            shared = [each for each in _shared_by_trainers(program, scheduler) if each.given.place in places]
+            if loop is not None and any(loop.over == each.made for each in shared):
+                told.add(scheduler)
+                yield self._of_all_ranks(shared[0], scheduler)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks[:1]:
@@ -159,6 +177,16 @@ class SchedulerStepsNTimes(Rule):
             because=[(f"{batches} is prepared", event.location)],
         )
 
+    def _of_all_ranks(self, event: Prepare, scheduler: Scheduler) -> Finding:
+        schedule, batches = name_of(scheduler, "the schedule"), name_of(event.given, "the loader")
+        return self.found(
+            scheduler.place,
+            f"{schedule} is as long as {batches} with the batches of all ranks, and steps once for each batch that "
+            "this rank gets: on N GPUs only the first N-th of it is passed, and the learning rate does not decay.",
+            remedy="Make it as long as `self.trainer.estimated_stepping_batches`, which counts those of one rank.",
+            because=[(f"each rank is given its share of {batches}", event.location)],
+        )
+
     def _counted_once(self, event: Prepare, scheduler: Scheduler, number: Value) -> Finding:
         owner, steps = in_code(event.managed, "accelerator"), name_of(number, "the number of steps")
         return self.found(
@@ -177,6 +205,19 @@ class SchedulerStepsNTimes(Rule):
             remedy="Leave a schedule that counts epochs out of `prepare`.",
             because=[("it is made", scheduler.place), ("it is prepared", event.location)],
         )
+
+
+def _shared_by_trainers(program: Program, scheduler: Scheduler) -> list[Prepare]:
+    """Where a trainer, which leaves schedules as they are, gives each rank its share of a loader."""
+    if not program.launched_in_several:
+        return []
+    # Who divides by how many there are has thought of it, wherever that number is from.
+    told = (event.given.keywords.get(name) for event in program.events(UseManaged) for name in _NUMBERS)
+    numbers = {value for values in told for value in values or ()}
+    if is_made_with(scheduler.given.values(), numbers):
+        return []
+    own = (each for each in program.events(Prepare) if each.by_itself and each.managed.framework == LIGHTNING)
+    return [each for each in own if isinstance(each.given, Loader) and each.made != each.given]
 
 
 def _counts_otherwise(charge: UseManaged) -> bool:

@@ -134,6 +134,7 @@ class Trainer:
         self._connect(model, datamodule, "fit")
         made = tell(model, "configure_optimizers")
         self.optimizers = optimizers_in(made)
+        self._schedules = self._schedules_in(made)
         loader = self._loader(given, datamodule, model, "train_dataloader")
         evaluated = self._loader(val_dataloaders, datamodule, model, "val_dataloader")
         model.to(self._place)
@@ -171,7 +172,16 @@ class Trainer:
             out = self._ended(model, tell(model, "training_step", batch, batch_idx, 0))
             if automatic:
                 self._optimize(model, out, self.optimizers, batch_idx)
+                for told in self._schedules:
+                    # Those that go by batches.
+                    if surely(isinstance(told, dict)) and surely(told.get("interval", "epoch") == "step"):
+                        told["scheduler"].step()
         self._tell(model, "on_train_batch_end", out, batch, batch_idx, 0)
+    def _schedules_in(self, made):
+        if surely(isinstance(made, dict)):
+            return [made["lr_scheduler"]] if surely("lr_scheduler" in made) else []
+        lists = surely(isinstance(made, (list, tuple))) and surely(len(made) == 2)
+        return made[1] if lists and surely(isinstance(made[1], list)) else []
     def _ended(self, model, out):
         # Before version 2: what it makes of the result is what is learnt from.
         return tell(model, "training_step_end", out) if written(model, "training_step_end") else out
