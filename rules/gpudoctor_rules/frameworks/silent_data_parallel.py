@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import EnvironmentWrite
+from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class SilentDataParallel(Rule):
         for charge in program.events(UseManaged):
             if charge.framework == "transformers" and charge.trains:
                 shown = "several" if gpus is None else gpus
-                yield self.found(
+                told = self.found(
                     charge.location,
                     f"Started by `python` on {shown} GPUs, this trainer copies the model to all of them in every step, "
                     "by `nn.DataParallel`: one process for each GPU is faster.",
@@ -66,4 +68,6 @@ class SilentDataParallel(Rule):
                     # Only a launch file tells that it sees several.
                     severity=Severity.INFO if gpus is None else Severity.WARNING,
                 )
+                # However it was followed: it is what one process does.
+                yield replace(told, world=LaunchWorld.SINGLE.value)
                 return
