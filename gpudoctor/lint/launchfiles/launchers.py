@@ -63,6 +63,19 @@ class Recipes:
         self.commands += script.commands
 
 
+def read_batch(text: PlacedText, scripts: Scripts | None = None) -> tuple[Script, dict[str, StartOption]]:
+    """A script that may be a batch file, as it finds its variables set, and what it asks for."""
+    script = read_script(text, scripts=scripts)
+    directives = directives_of(script, text)
+    shown, others = told_by_comments(script)
+    told = {**shown, **told_by_slurm(directives)}
+    directives |= others
+    moved = directives.get("chdir")
+    if told or moved is not None:
+        script = read_script(text, told, folder=moved.text if moved is not None else "", scripts=scripts)
+    return script, directives
+
+
 def directives_of(
     script: Script, text: PlacedText, variables: dict[str, ShellVariable] | None = None
 ) -> dict[str, StartOption]:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from gpudoctor.lint.launchfiles.command_lists import command_of
-from gpudoctor.lint.launchfiles.launchers import launches_in
+from gpudoctor.lint.launchfiles.launchers import launches_in, read_batch
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, bound_to
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _RUNS = frozenset({"run", "call", "check_call", "check_output", "Popen", "system", "popen", "getoutput"})
+_SCRIPT = re.compile(r"\s*#!\S*(?:/| )(?:ba|z)?sh\b")
 _MAX_DEPTH = 3
 """Functions that call each other are followed so deep."""
 
@@ -66,11 +68,25 @@ class _PythonReader:
         self._called: set[str] = set()
         imported = (each for each in ast.walk(tree) if isinstance(each, ast.Import))
         self._of_nox = any(alias.name == "nox" for each in imported for alias in each.names)
+        nodes = list(ast.walk(tree))
+        # The stretches between the braces of a text belong to it.
+        parts = {id(part) for each in nodes if isinstance(each, ast.JoinedStr) for part in each.values}
+        for node in nodes:
+            if id(node) not in parts:
+                self._written(node)
         around = _Around()
         self._block(tree.body, around)
         for name, function in self._functions.items():
             if name not in self._called:
                 self._block(function.body, replace(around, names=dict(around.names)))
+
+    def _written(self, node: ast.AST) -> None:
+        """A batch file that stands in a string, and is written and submitted somewhere."""
+        told = self._told(node, _Around()) if isinstance(node, (ast.Constant, ast.JoinedStr)) else None
+        if isinstance(told, _PythonText) and _SCRIPT.match(told.text):
+            text = PlacedText(self._shown, _pieces(told))
+            script, directives = read_batch(text)
+            self.launches += launches_in(script, text, directives)
 
     def _block(self, body: Iterable[ast.stmt], around: _Around) -> None:
         for statement in body:

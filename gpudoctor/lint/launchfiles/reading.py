@@ -107,19 +107,11 @@ def _of_recipes(file: LaunchFile, read: Recipes) -> LaunchFile:
 
 
 def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:
-    from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, told_by_comments, told_by_slurm
+    from gpudoctor.lint.launchfiles.launchers import launches_in, read_batch
     from gpudoctor.lint.launchfiles.placed_text import PlacedText
-    from gpudoctor.lint.launchfiles.shell import read_script
 
     text = PlacedText.whole(file.shown, file.text)
-    script = read_script(text, scripts=scripts)
-    directives = directives_of(script, text)
-    shown, others = told_by_comments(script)
-    told = {**shown, **told_by_slurm(directives)}
-    directives |= others
-    moved = directives.get("chdir")
-    if told or moved is not None:
-        script = read_script(text, told, folder=moved.text if moved is not None else "", scripts=scripts)
+    script, directives = read_batch(text, scripts)
     launches = (*launches_in(script, text, directives), *_of_heredocs(file, script))
     file = replace(file, launches=launches, comments=script.comments, is_batch=bool(directives))
     return _with_commands(file, script.commands)

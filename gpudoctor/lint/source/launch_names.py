@@ -22,7 +22,10 @@ _WORDS = (
     *(b"composer", b"fabric run", b"docker run", b"torchx", b"colossalai", b"lightning run"),
 )
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
-_OF_SERVICES = (b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm")
+_OF_SERVICES = (
+    *(b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm"),
+    b"environment:",
+)
 _DESCRIBING = (b"services:", b"containers:", b"container:", b"TrainJob", b"RayJob", b"ConfigMap", b"source:")
 _RUNNING = (
     b"tasks:",

@@ -7,10 +7,11 @@ one of them silently wins, or the start fails. `num_processes` counts over all m
 `distributed_type: 'NO'` starts one process, whatever `num_processes` says, and so does `MULTI_GPU` with one, which
 `--multi_gpu` on the command refuses. DeepSpeed wants `train_batch_size` to be the product of the micro batch, the
 accumulation steps and the number of processes, and ends with `AssertionError: Check batch related parameters` where it
-is not. A `PyTorchJob` of four pods that are told `--nnodes=2` leaves two of them out. Beside `--num_gpus` or
-`--include` it does not look at `CUDA_VISIBLE_DEVICES`, and takes other GPUs. A number of processes that is written into
-the program holds for one launch alone: under another one a test of it ends the program, ranks wait for others that were
-never started, or a sampler leaves a part of the data out.
+is not; beside `--num_gpus` or `--include` it does not look at `CUDA_VISIBLE_DEVICES`, and takes other GPUs. A
+`PyTorchJob` of four pods that are told `--nnodes=2` leaves two of them out. Lightning ends where `devices` times
+`num_nodes` is not what torchrun starts. A number of processes that is written into the program holds for one launch
+alone: under another one a test of it ends the program, ranks wait for others that were never started, or a sampler
+leaves a part of the data out.
 
 The Trainer of Transformers compares the file with its own arguments, and ends with `ValueError: Please correct the
 following DeepSpeed config values that mismatch TrainingArguments values`. Accelerate refuses a `mixed_precision` other
@@ -40,7 +41,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE
-from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy
 from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._engine_settings import OF_ENGINE_ALONE, disagreeing, told_by, told_by_command, whole_batch
 from gpudoctor_rules.launch._starts import named
@@ -48,7 +49,7 @@ from gpudoctor_rules.launch._starts import named
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpudoctor.api.pack import EngineUser, Launched, LaunchFile, Location, SettingsFile
+    from gpudoctor.api.pack import EngineUser, Launched, LaunchFile, Location, ProgramFacts, SettingsFile
 
 _NOTHING = ("", "null", "none", "None", "~")
 _STEPS = "gradient_accumulation_steps"
@@ -271,6 +272,7 @@ class LaunchConfigMismatch(Rule):
             return
         written = launch.option("nproc-per-node", "num-processes", "num-gpus", "include")
         at = written.at if written is not None else launch.word.at
+        yield from self._of_devices(launch, facts, count, at)
         if facts.refused == count:
             yield self.found(
                 at,
@@ -290,6 +292,23 @@ class LaunchConfigMismatch(Rule):
                 ),
                 remedy="Leave the number out of the program: the launcher tells it to all ranks.",
                 because=[("the number is written here", facts.processes_at)],
+            )
+
+    def _of_devices(self, launch: ProgramStart, facts: ProgramFacts, count: int, at: Location) -> Iterator[Finding]:
+        """Lightning compares what its Trainer is told with what torchrun starts."""
+        devices, nodes = facts.devices, facts.nodes
+        if launch.launcher not in OF_TORCH or devices is None or devices < 1 or "lightning" not in facts.frameworks:
+            return
+        # How many nodes it is told may not be known.
+        if devices * nodes != count if nodes is not None else count % devices:
+            yield self.found(
+                at,
+                f"This starts {count} processes, and the Trainer of {named(launch)} has `devices={devices}`: each ends "
+                "with `ValueError: You set devices and num_nodes in Lightning, but the product does not match the "
+                "world size`.",
+                remedy='Write `devices="auto"`, or start as many processes as the Trainer is told.',
+                because=[("the Trainer is made", facts.devices_at)],
+                severity=Severity.ERROR,
             )
 
     def _of_settings(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:

@@ -67,6 +67,7 @@ def read(name: str, text: str) -> LaunchFile:
         ("go.py", "import os\nfor n in (1, 2):\n    os.system(f'torchrun --n={n} t.py')", "torchrun n=$n | t.py"),
         ("go.py", "def go(n, *a):\n    call(f'torchrun --n={n} t.py'.split())\ngo(2)", "torchrun n=2 | t.py"),
         ("go.py", "c = ['torchrun']\nc.append('t.py')\nc += ['--x']\nPopen(' '.join(c))", "torchrun | t.py --x"),
+        ("go.py", "T = f'''#!/bin/bash\n#SBATCH -N 2\ntorchrun --n=$SLURM_NNODES t.py\n'''", "torchrun n=2 | t.py"),
         ("noxfile.py", "import nox\ndef t(s):\n    s.run('torchrun', 't.py', *s.posargs)", "torchrun | t.py $_?"),
         ("crontab", "N=2\n0 3 * * * torchrun --n=$N t.py >> log", "torchrun n=2 | t.py"),
         ("t.service", "[Service]\nEnvironment=N=2\nExecStart=-torchrun --n=${N} \\\n  t.py", "torchrun n=2 | t.py"),
