@@ -116,6 +116,7 @@ from gpudoctor.lint.events.event_context import Event as Event
 from gpudoctor.lint.events.event_context import Loop as Loop
 from gpudoctor.lint.events.event_context import RankAgreement as RankAgreement
 from gpudoctor.lint.events.event_context import agreement_on as agreement_on
+from gpudoctor.lint.events.files import OF_ONE_NODE as OF_ONE_NODE
 from gpudoctor.lint.events.files import ChangeFolder as ChangeFolder
 from gpudoctor.lint.events.files import Download as Download
 from gpudoctor.lint.events.files import Load as Load
