@@ -101,9 +101,9 @@ class Spawn(Event):
     """What each process hands to it, behind its number, where that is given and known to be a tuple."""
     nprocs: Const | Size | Unknown | None = None
     guarded: bool = True
-    given: int | None = None
+    arguments: int | None = None
     """How many arguments each process hands to the target, the rank included; None where it is not known."""
-    given_one: bool = False
+    not_unpacked: bool = False
     """`args` is a value that surely cannot be unpacked."""
     required: tuple[int, int | None] | None = None
     """How few and how many positional arguments the target takes, None for many; None where it is not known."""

@@ -65,9 +65,9 @@ def _spawn(call: Call) -> Values:
         Spawn, target=called(target), args=single_of(args, TupleOf),
         nprocs=single_of(call.given("nprocs"), Const, Size, Unknown), guarded=call.do.launch.under_main_guard,
         required=_required(only),
-        given=1 if args is None else 1 + len(given.items) if isinstance(given, TupleOf) else None,
+        arguments=1 if args is None else 1 + len(given.items) if isinstance(given, TupleOf) else None,
         # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
-        given_one=args is not None and known_items(call.do, given) is None and args.all(_is_one),
+        not_unpacked=args is not None and known_items(call.do, given) is None and args.all(_is_one),
         rank_called=only.node.args.args[0].arg if isinstance(only, Function) and only.node.args.args else "",
         # Spawned workers are pickled by name: "Can't pickle local object".
         target_is_local=isinstance(only, Function) and (len(only.scopes) > 1 or isinstance(only.node, ast.Lambda)),

@@ -99,7 +99,7 @@ def _in_a_tuple(call: Location, part: str) -> Replace:
 
 def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:
     # Lists can be unpacked as well, so only values that surely cannot are named.
-    if not event.given_one:
+    if not event.not_unpacked:
         return None
     return (
         "`args` is not a tuple: parentheses around one value do not make one, and each process ends with `TypeError: "
@@ -109,7 +109,7 @@ def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:
 
 
 def _wrong_count(event: Spawn) -> tuple[str, str] | None:
-    count = event.given
+    count = event.arguments
     if event.required is None or count is None:
         return None
     # Defaults make a range of counts, and `*args` leaves it open.
