@@ -54,15 +54,13 @@ class AverageOverWholeDataset(Rule):
         trained = trained_with(program)
         # What is divided by the whole and then summed over the ranks is right.
         later = max((each.order for each in program.events(Collective) if each.adds_up or each.gathers), default=-1)
-        seen: set[object] = set()
         for event in program.events(Averaged):
             loader = next((each for each in trained if each in event.shards and _is_of(each, event)), None)
-            if loader is None or later > event.order or event.location in seen or not _is_shown(program, event, loader):
+            if loader is None or later > event.order or not _is_shown(program, event, loader):
                 continue
             samplers = samplers_of(loader, event.condition) or []
             if len(samplers) != 1 or not samplers[0].shares or any(loop.over == loader for loop in event.loops):
                 continue
-            seen.add(event.location)
             yield self.found(
                 event.location,
                 f"This rank's sum over its own shard of `{loader.label}` is divided by the number of samples in all "

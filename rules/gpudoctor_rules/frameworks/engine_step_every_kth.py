@@ -51,16 +51,12 @@ class EngineStepEveryKth(Rule):
     needs = (EngineStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[object] = set()
         for step in program.events(EngineStep):
-            if step.location in told:
-                continue
             for backward in program.events(Backward):
                 number = _rounds(backward, step) if backward.managed == DEEPSPEED else None
                 charge = made_at(program, step.engine)
                 if number is None or charge is None or not _counts(number, charge):
                     continue
-                told.add(step.location)
                 yield self.found(
                     step.location,
                     f"`step()` of the engine is called after every {in_numbers(number)} batches, and itself waits "
