@@ -72,6 +72,7 @@ def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
         elif isinstance(fact, Timeout):
             yield _timeout(fact, stacks)
         elif isinstance(fact, ProcessExit):
+            launched.add(fact.at.path)
             yield _exit(fact)
         elif isinstance(fact, Notice):
             meaning = meaning_of(fact.text)
@@ -85,7 +86,8 @@ def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
 
 
 def _of_starter(crash: LoggedCrash, launched: set[str]) -> bool:
-    """It has no error, and begins behind that of the launcher: whoever had started that one fails for it."""
+    """It has no error, and begins behind that of the launcher, or what that one has told of a process: whoever had
+    started it fails for it."""
     return not crash.type and not crash.by.is_known and crash.at.path in launched
 
 

@@ -99,7 +99,7 @@ TOOLS = frozenset(
     "gpudoctor tensorflow jax nemo pkg_resources setuptools importlib_metadata".split()
 )
 """Packages of which a line says nothing about the program that called them."""
-_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(TOOLS))})/(?:src/)?\1/", re.IGNORECASE)
+_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(TOOLS))})/(?:src/)?\1/(?!examples/)", re.IGNORECASE)
 """A package that runs from its repository, which has its name, too, in letters of its own."""
 
 

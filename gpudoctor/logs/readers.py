@@ -252,6 +252,28 @@ _LOGGED = re.compile(r"(?:WARNING|ERROR|INFO):torch\.distributed\.")
 """How torch's launcher begins its lines, also behind what a process has not ended."""
 
 
+_BROKEN_CALL = re.compile(r'File "[^"]+",(?: (?:l(?:i(?:n(?:e(?: \d*)?)?)?)?)?)?$')
+_CALL = re.compile(r'File "[^"]+", line \d+(?:, in |$)')
+
+
+def _joined(lines: Iterator[LogLine]) -> Iterator[LogLine]:
+    """Calls of a traceback that a terminal has broken at its width, whole."""
+    held: LogLine | None = None
+    for line in lines:
+        if held is not None:
+            first, held = held, None
+            if _CALL.search(whole := first.text + line.text):
+                yield replace(first, text=whole)
+                continue
+            yield first
+        if 'File "' in line.text and _BROKEN_CALL.search(line.text):
+            held = line
+        else:
+            yield line
+    if held is not None:
+        yield held
+
+
 def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
     """Tracebacks that something has written into one line, as JSON and `repr` do, with lines of their own; so has what
     runs on behind a progress bar."""
@@ -328,7 +350,7 @@ class LogReader:
     def facts(self) -> Iterator[LogFact]:
         """All that it says, in its order."""
         following = 0
-        for line in _unfolded(lines_of(self._path, _STRETCHES)):
+        for line in _unfolded(_joined(lines_of(self._path, _STRETCHES))):
             self.lines = line.number
             self._order += 1
             if self._report.busy or line.text == BEGIN:

@@ -57,6 +57,11 @@ _FRONTS = (
         r"\s?\[?(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)\]?\s"
         r"(?:std(?:out|err)\s[FP]\s)?"
     ),
+    # torch's launcher, of a function that it has called in other processes.
+    re.compile(
+        r"E\d{4} \d\d:\d\d:\d\d\.\d+ (?:\d+ )?\S*torch/distributed/elastic/multiprocessing/api\.py:\d+\] "
+        r"(?=Traceback|  File \"|    |[\w.]+(?:Error|Exception)\b)"
+    ),
     # Python's loggers, behind the time.
     re.compile(r"- [\w.]+ - (?:ERROR|WARNING|INFO|DEBUG|CRITICAL) - "),
     # The system's log, and some of CI.

@@ -405,6 +405,7 @@ LINES: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 INSIDE: tuple[tuple[str, str, str], ...] = (
+    ("AssertionError", "distributed_c10d.py:destroy_process_group", "none is left"),
     ("AssertionError", "sampler.py:__iter__\ndistributed.py:__iter__", "as many samples"),
     ("EOFError: Ran out of input", "distributed_c10d.py:_tensor_to_object", "ranks exchange"),
     ("ConnectionResetError: [Errno 104] Connection reset by peer", "pin_memory.py:_pin_memory_loop", "serves a loader"),

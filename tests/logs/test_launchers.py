@@ -109,6 +109,14 @@ def test_whoever_started_the_launcher_fails_after_it(tmp_path: Path) -> None:
     assert (first.by.rank, first.place, first.summary) == (2, None, "exit code 1")
 
 
+def test_whoever_started_the_launcher_is_cut_off(tmp_path: Path) -> None:
+    ended = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 178) of"
+    starter = 'Traceback (most recent call last):\n  File "/job/start.py", line 8, in main\n    launch(command)\n'
+    first = read(tmp_path, f"{ended}\n{starter}").first
+    assert first is not None
+    assert (first.by.local_rank, first.place, first.summary) == (0, None, "exit code 1")
+
+
 def test_a_port_is_taken_where_no_address_was_free(tmp_path: Path) -> None:
     taken = (
         "[W socket.cpp:426] [c10d] The server socket has failed to bind to {} (errno: 98 - Address already in use).\n"

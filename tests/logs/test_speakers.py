@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         ("[rank: 3] ", Speaker(rank=3)),
         ("Oct 16 02:07:00 [rank3]: ", Speaker(rank=3)),
         ("stderr: [rank3]: ", Speaker(rank=3)),
+        ("E0527 16:53:14.480000 391100 torch/distributed/elastic/multiprocessing/api.py:737] ", Speaker()),
         ("2025-10-31 03:11:02,473 - tuner.cli - INFO - [rank3]: ", Speaker(rank=3)),
         ("ERROR: ", Speaker()),
         ("(Worker pid=9) ERROR 05-22 10:26:17 [executor.py:870] ", Speaker(tag="Worker pid=9")),

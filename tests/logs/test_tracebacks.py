@@ -351,6 +351,23 @@ def test_of_a_spawned_rank_an_error_without_calls_led_to_another(tmp_path: Path)
     assert (first.by.rank, first.place.line, first.summary) == (3, 20, "OSError: [Errno 5] Input/output error")
 
 
+def test_an_example_of_a_library_is_the_program(tmp_path: Path) -> None:
+    first = read(tmp_path, TRACEBACK.replace("/job/train.py", "/w/transformers/transformers/examples/run.py")).first
+    assert first is not None
+    assert first.place is not None
+    assert first.place.line == 20
+
+
+@pytest.mark.parametrize("at", [", l", ",", ", line 2"])
+def test_a_call_that_a_terminal_has_broken(at: str, tmp_path: Path) -> None:
+    call = '  File "/job/train.py", line 20, in main'
+    cut = call.index(", line") + len(at)
+    text = prefixed("[rank3]: ", TRACEBACK).replace(call, f"{call[:cut]}\n{call[cut:]}")
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert (first.by.rank, first.text, first.place and first.place.line) == (3, "KeyError: 'label'", 20)
+
+
 @pytest.mark.parametrize("folder", ["lightning/lightning", "lightning/src/lightning"])
 def test_a_library_in_the_folder_of_its_sources(folder: str, tmp_path: Path) -> None:
     call = f'  File "/home/u/{folder}/fabric/fabric.py", line 736, in load\n'

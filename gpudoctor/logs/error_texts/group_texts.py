@@ -236,4 +236,11 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         "Look at what those ranks did instead.",
         likely=("GPU501", "GPU412"),
     ),
+    ErrorText(
+        r"^AssertionError\s*$",
+        _OWN,
+        "The process group is destroyed where none is left: it was never made in this process, or destroyed before.",
+        "Ask `dist.is_initialized()` first, and destroy it in one place.",
+        inside=r"distributed_c10d\.py:destroy_process_group$",
+    ),
 )
