@@ -36,6 +36,7 @@ TEXTS = {
 }
 """What texts are written down for; nobody has seen CUDA print them here."""
 OPEN = {"name": "all_reduce", "number": 4, "done": False}
+PASS = {"name": "shards", "verdict": "pass"}
 STEP = {"tflops": 400.0, "ceiling_tflops": 600.0}
 TIMING = {"overhead": 0.004, "host_to_device_seconds": 0.001}
 WATCHED = {
@@ -78,7 +79,7 @@ def made_up() -> dict[str, dict[str, Any]]:
             "missing": {"hang_verdict": {"kind": "rank missing", "ranks": [1]}},
             "ras": {"answer": "{}", "read": [{"rank": 1, "calls": 1, "most": 2}]},
         },
-        "probed": {"probe": {"report": {"checks": [{"name": "shards", "verdict": "pass"}], "steps": [STEP]}}},
+        "probed": {"probe": {"report": {"checks": [PASS], "steps": [STEP]}}, "shared": {"report": {"checks": [PASS]}}},
     }
 
 
@@ -110,6 +111,7 @@ WRONG: dict[str, tuple[str, ...]] = {
     "a kernel that is stuck is told as one": ("watched", "stuck", "verdict"),
     "a rank that is missing is named": ("missing_rank", "missing", "hang_verdict", "ranks"),
     "a healthy machine passes the probe": ("probed", "probe", "report", "checks"),
+    "so do two ranks on one GPU": ("probed", "shared", "report", "checks"),
     "the error of `no such GPU` is explained, by GPU205": ("cuda_errors", "no such GPU", "text"),
 }
 """What is changed, so that this does not hold."""

@@ -177,9 +177,10 @@ def _runs(parts: Parts) -> Iterator[Assumption]:
 
 def _probe(parts: Parts) -> Iterator[Assumption]:
     facts = parts.get("probed", {}).get("probe")
-    checks = (facts or {}).get("report", {}).get("checks")
-    wrong = None if checks is None else [f"{e['name']}: {e['reason']}" for e in checks if e["verdict"] == "fail"]
-    yield _judged("a healthy machine passes the probe", "probe", wrong, lambda seen: not seen)
+    for name, says in (("probe", "a healthy machine passes the probe"), ("shared", "so do two ranks on one GPU")):
+        checks = parts.get("probed", {}).get(name, {}).get("report", {}).get("checks")
+        wrong = None if checks is None else [f"{e['name']}: {e['reason']}" for e in checks if e["verdict"] == "fail"]
+        yield _judged(says, "probe", wrong, lambda seen: not seen)
     steps = (facts or {}).get("report", {}).get("steps") or ()
     reached = [e["tflops"] / e["ceiling_tflops"] for e in steps if e.get("tflops") and e.get("ceiling_tflops")]
     most = max(reached, default=None)

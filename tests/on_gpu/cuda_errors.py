@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +16,7 @@ ASKS = "the text of each error that rules about devices name"
 SECONDS = 150.0
 GPUS = 1
 _EACH = 60.0
-_AT_ONCE = 4
+_AT_ONCE = max(2, min(8, (os.cpu_count() or 2) // 2))
 
 
 class Program(NamedTuple):

@@ -15,12 +15,19 @@ GPUS = 1
 
 
 def examine(tell: Tell, here: Here) -> None:
-    """One probe; what it says without what is only of this machine."""
-    path = here.folder / "probe.json"
-    options = ["--strategy", "single,data_parallel,ddp,fsdp2", "--output-format", "json", "--output-file", str(path)]
-    if here.rehearsal:
-        options += ["--workload", "linear", "--quick"]
-    ended = gpudoctor(["probe", *options], SECONDS - 10)
+    """A probe; where there is one GPU, another of two ranks that share it, which NCCL refuses and gloo does not."""
+    quick = ["--workload", "linear", "--quick"]
+    strategies = ["--strategy", "single,data_parallel,ddp,fsdp2"]
+    alone = here.gpus == 1
+    _probe(tell, here, "probe", [*strategies, *(quick if here.rehearsal else [])], SECONDS - (80 if alone else 10))
+    if alone:
+        _probe(tell, here, "shared", ["--ranks", "2", "--strategy", "ddp", *quick], 70.0)
+
+
+def _probe(tell: Tell, here: Here, name: str, options: list[str], seconds: float) -> None:
+    """What it says without what is only of this machine."""
+    path = here.folder / f"{name}.json"
+    ended = gpudoctor(["probe", *options, "--output-format", "json", "--output-file", str(path)], seconds)
     found = json_of(path)
     kept = ("checks", "steps", "bandwidth", "notes", "world_size", "backend", "device", "seconds")
-    tell("probe", status=ended.status, report={name: found.get(name) for name in kept}, err=ended.err[-1500:])
+    tell(name, status=ended.status, report={part: found.get(part) for part in kept}, err=ended.err[-1500:])
