@@ -2,7 +2,7 @@
 
 A value is immutable and says what an object was made as. What becomes of it later (where a module is now, what a list
 holds) stands in the store, in the cells below, apart from the attributes that the program sets: a model may have an
-attribute `device`, and is on a device all the same. There are four kinds of cells, which differ in their join, that is
+attribute `device`, and is on a device all the same. There are five kinds of cells, which differ in their join, that is
 in what they hold after a branch that one side of has written and the other has not:
 
 `Flag`
@@ -13,6 +13,8 @@ in what they hold after a branch that one side of has written and the other has 
     each under its condition, and UNBOUND for a side that wrote nothing.
 `CollectingCell`
     A value set to which more and more is added. A side that wrote nothing adds nothing: UNBOUND is left out.
+`PathsCell`
+    A `ValueCell` of tuples, one for each path. Of too many, two are kept: what stands in all, and what in any.
 `ValueTable`
     Value sets under names. Each name joins as a `ValueCell` does.
 
@@ -80,6 +82,21 @@ class CollectingCell(ValueCell[Owner]):
     collects = True
 
 
+class PathsCell(ValueCell[Owner]):
+    """A cell that holds a tuple for each path."""
+
+    __slots__ = ()
+    step = 1
+    """So many items of the tuple belong together, the first of which tells them from the others."""
+
+
+class PairsCell(PathsCell[Owner]):
+    """A cell that holds a tuple of keys and values in turn for each path."""
+
+    __slots__ = ()
+    step = 2
+
+
 class ValueTable(Generic[Owner]):
     """Cells that hold values, one for each name that the program uses."""
 
@@ -135,7 +152,7 @@ class ModuleState:
     """`nn.Module.__init__` has run. Written by `torch_nn.initialise`, read where parts are assigned."""
     constructed: Flag[Module] = Flag()
     """Its own constructor has run to its end. Written by `torch_nn`; read to tell what is set later on, or missed."""
-    children: ValueCell[Value] = ValueCell()
+    children: ValueCell[Value] = PathsCell()
     """A tuple of the modules that it has taken in, one tuple for each path. Written by `torch_nn.adopt`."""
     unseen_part: Flag[Value] = Flag()
     """It was given something that may be a module and was not read. Written by `torch_nn.take_in`."""
@@ -294,9 +311,9 @@ class GeneratorState:
 class ContainerState:
     """A list, a set or a dictionary."""
 
-    items: ValueCell[ListOf] = ValueCell()
+    items: ValueCell[ListOf] = PathsCell()
     """A tuple of the items that are known one by one, one tuple for each path. Written by `contents`."""
-    entries: ValueCell[DictOf | Tensor] = ValueCell()
+    entries: ValueCell[DictOf | Tensor] = PairsCell()
     """A tuple of keys and values in turn, one tuple for each path. Written by `contents`."""
     more: ValueCell[ListOf | DictOf] = CollectingCell()
     """What further items may be, whose number or keys are not known; None where there are none. Written by `contents`

@@ -74,7 +74,7 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
         noted = any(isinstance(event, ModuleClassFlaw) for event in m.log[begun:])
         return found if noted or not _fails(m, value, name, node) else NONE_SET
     # Set on some paths only: on the others it is that of the class, what was chosen before, or nobody gets on.
-    if inherited is None and (_is_chosen(m, value, name) or _answers_for_all(m, value)):
+    if inherited is None and (_is_chosen(m, value, name) or _answers_for_all(m, value) or _is_known(value, name)):
         inherited = _by_kind(m, value, name, node)
     bound = ValueSet([each for each in stored.bindings if each.value is not UNBOUND])
     if inherited is not None:
@@ -134,6 +134,11 @@ def _answers_for_all(m: Evaluator, value: Value) -> bool:
     """Its class answers for attributes that nobody set."""
     cls = class_of(value) if isinstance(value, Instance) else None
     return cls is not None and find_in_class(m, cls, "__getattr__") is not None
+
+
+def _is_known(value: Value, name: str) -> bool:
+    """A library has given it: `optimizer.step` where options put something in its place, or not."""
+    return (type(value), name) in MODELS.methods or (type(value), name) in MODELS.attributes
 
 
 def _from_own_class(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values | None:

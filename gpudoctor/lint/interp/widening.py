@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import reduce
+from itertools import starmap
 
+from gpudoctor.lint.domain.abstract_state import PathsCell
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NO_SHARDS, NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Condition, Divergence
-from gpudoctor.lint.flow.valueset import Binding, ValueSet, without_conditions
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union, without_conditions
 from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_KINDS, MAX_VALUES
 
 
@@ -19,7 +22,7 @@ def widened(key: Hashable, values: Values) -> Values:
     if len(values.bindings) > most(values):
         values = without_conditions(values)
         if len(values.bindings) > most(values):
-            return _by_kind(key, values) or ValueSet.of(_any_of(key, values))
+            return _by_path(key, values) or _by_kind(key, values) or ValueSet.of(_any_of(key, values))
     # Settings that a file or the user chooses are objects that the program may have written to.
     if values.all(lambda value: isinstance(value, Unknown)) and not values.all(lambda value: value.config):
         return ValueSet.of(_any_of(key, values))
@@ -37,6 +40,33 @@ def most(values: Values) -> int:
     """How many values of these kinds may be kept one by one."""
     # None is what stands there before the `elif` chain.
     return MAX_CHOICES if values.all(lambda value: value.is_choice or value == NONE) else MAX_VALUES
+
+
+def _by_path(key: Hashable, values: Values) -> Values | None:
+    """Of a cell that holds a tuple for each path: what stands in all of them, and what in any. So a dictionary keeps
+    what it had before a dozen options each added something to it, or not."""
+    cell = key[1] if type(key) is tuple and len(key) == 2 else None
+    paths = [(each.value.items, each.condition) for each in values.bindings if isinstance(each.value, TupleOf)]
+    rest = [each for each in values.bindings if not isinstance(each.value, TupleOf)]
+    if not isinstance(cell, PathsCell) or len(rest) > 1:
+        return None
+    found: dict[Values, list[Binding[Values]]] = {}
+    for items, when in paths:
+        # A list may hold one item twice.
+        for name, held in dict(zip(items[:: cell.step], items[cell.step - 1 :: cell.step], strict=True)).items():
+            found.setdefault(name, []).append(Binding(held, when))
+    always: list[Values] = []
+    ever: list[Values] = []
+    for name, held_on in found.items():
+        first = held_on[0].value
+        if any(each.value != first for each in held_on):
+            first = widened((key, name), union(each.value.guarded_by(each.condition) for each in held_on))
+        part = (name, first)[: cell.step]
+        ever += part
+        always += part if len(held_on) == len(paths) else ()
+    common = reduce(Condition.intersection, (when for _, when in paths))
+    kept: dict[Value, Condition] = {TupleOf(tuple(each)): common for each in (always, ever)}
+    return ValueSet([*starmap(Binding, kept.items()), *rest])
 
 
 def _by_kind(key: Hashable, values: Values) -> Values | None:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
 from gpudoctor.lint.domain.constant_folding import substituted
-from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
+from gpudoctor.lint.domain.function import (
+    BoundMethod,
+    ContextManager,
+    FieldFactory,
+    Function,
+    Instance,
+    Library,
+    Partial,
+)
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import CallResult, ClockReading, OwnReading, Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
@@ -77,6 +85,16 @@ def _partial(call: Call) -> Values:
     if function is None:
         return call.unknown(Anonymous("partial", call.args), "a callable with arguments")
     return singleton(Partial(function, call.args[1:], tuple(call.keywords.items())))
+
+
+@MODELS.callable("types.MethodType")
+@MODELS.method(Function, "__get__")
+def _bound(call: Call) -> Values:
+    """`MethodType(new_step, optimizer)`, `new_step.__get__(optimizer)`: a method of that object alone."""
+    function, owners = (call.receiver, call.args[:1]) if call.name == "__get__" else (call.first, call.args[1:])
+    if not isinstance(function, Function) or not owners:
+        return call.unknown(Anonymous("bound", call.args), "a callable with its receiver")
+    return owners[0].map(lambda owner: BoundMethod(owner, function, function.label))
 
 
 @MODELS.callable("functools.wraps", "functools.update_wrapper")

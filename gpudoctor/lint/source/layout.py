@@ -44,9 +44,10 @@ def _marked_root(folder: str) -> str:
 
 @question
 def _unmarked_root(folder: str) -> str:
-    """The folder, or the one above as long as that one holds Python: `tools/train.py` below `utils.py`."""
+    """The folder, or the one above as long as that one holds Python, `tools/train.py` below `utils.py`, or is what a
+    README speaks of: its folders may be packages without `__init__.py`."""
     for candidate, _ in zip(parents(os.path.dirname(folder)), range(_UNMARKED_LEVELS), strict=False):
-        if _is_shared(candidate) or not _is_python_home(candidate):
+        if _is_shared(candidate) or not (_is_python_home(candidate) or _is_told_of(candidate)):
             break
         folder = candidate
     return folder
@@ -155,8 +156,12 @@ def too_new(root: str) -> dict[str, list[int]]:
 def home(folder: str) -> str:
     """The folder above, where what is to be read first lies there: `src` of a project that nothing else marks."""
     above = os.path.dirname(folder)
-    told = any(entry.name.lower().startswith("readme") for entry in _scan(above))
-    return above if told and not _is_shared(above) else folder
+    return above if _is_told_of(above) and not _is_shared(above) else folder
+
+
+def _is_told_of(folder: str) -> bool:
+    """What is to be read first of a project lies in the folder."""
+    return any(entry.name.lower().startswith("readme") for entry in _scan(folder))
 
 
 @question

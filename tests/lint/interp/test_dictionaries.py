@@ -181,6 +181,28 @@ DICTIONARIES = {
             reveal(depth)  #: 7 | 4 if args.net == 'big'
         build(**settings)
         """,
+    "after more options than values are kept one by one": """
+        import company
+        options = company.options()
+        losses = {"l1": 1, "l2": 2}
+        if options.a:
+            losses["a"] = 3
+        if options.b:
+            losses["b"] = 4
+        if options.c:
+            losses["c"] = 5
+        if options.d == 1:
+            losses["d"] = 6
+        elif options.d == 2:
+            losses["d"] = 7
+        if options.e == 1:
+            losses["e"] = 8
+        elif options.e == 2:
+            losses["e"] = 9
+        reveal(losses["l2"])  #: 2
+        reveal(losses["a"])  #: 3 if options.a
+        reveal("e" in losses)  #: 'e' in losses
+        """,
     "sorted, which may be empty": """
         import os
         found = sorted(os.listdir("data"))

@@ -307,6 +307,28 @@ OBJECTS = {
         reveal(net.stride)  #: 2 if args.big | 1 if not (args.big)
         reveal(net.extra)  #: 3 if args.big
         """,
+    "set on some paths only, where a library has given it": """
+        import argparse
+        import torch
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--quiet", action="store_true")
+        args = parser.parse_args()
+        optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), 0.1)
+        if args.quiet:
+            optimizer.step = len
+        reveal(optimizer.step)  #: Library(builtins.len) if args.quiet | Method if not (args.quiet)
+        """,
+    "methods of one object": """
+        import types
+        class Net:
+            n = 2
+        def double(self):
+            return self.n * 2
+        net = Net()
+        net.double = types.MethodType(double, net)
+        reveal(net.double())  #: 4
+        reveal(double.__get__(net)())  #: 4
+        """,
     "a dictionary that makes what is missing": """
         from collections import defaultdict
         class Meter:

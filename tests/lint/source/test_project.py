@@ -315,6 +315,8 @@ class TestRoot:
         lay("repo/tools/dist/train.py", "repo/tools/common.py", "repo/lib/__init__.py", "repo/net.py")
         assert Project("repo/tools/dist/train.py").root == str(Path.cwd() / "repo")
         assert find("repo/tools/dist/train.py", "net") == "repo/net.py"
+        lay("told/README.md", "told/tools/train.py", "told/models/net.py")
+        assert find("told/tools/train.py", "models.net") == "told/models/net.py"
         lay("many/one/train.py", "many/two/train.py")
         assert Project("many/one/train.py").root == str(Path.cwd() / "many/one")
 
