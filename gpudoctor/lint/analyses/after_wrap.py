@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper, any_part
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
-from gpudoctor.lint.events.model import PartAdded, PartExchanged, WeightsDrawn
+from gpudoctor.lint.events.model import GradientFlag, PartAdded, PartExchanged, WeightsDrawn
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import DrawEffect
 
@@ -92,12 +92,16 @@ def note_applied(call: Call, module: Module | Wrapper) -> None:
     if function is None or not any_wrapped(call.do):
         return
     # Tests of its kind are open then, and both sides are followed.
-    part = singleton(any_part(module))
+    part = any_part(module)
     with call.do.execution.speculative() as run:
-        call.do.call(function, Arguments((part,)), call.node)
+        call.do.call(function, Arguments((singleton(part),)), call.node)
     drawn = next((event for event in run.events if isinstance(event, WeightsDrawn)), None)
     if drawn is not None:
         call.emit(WeightsDrawn, module=module, call=drawn.call)
+    call.do.parts.setdefault(module.core, set()).add(part)
+    for event in run.events:
+        if isinstance(event, GradientFlag):
+            call.do.execution.replay_event(event)
 
 
 @MODELS.callable(

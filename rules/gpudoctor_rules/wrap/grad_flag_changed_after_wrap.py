@@ -111,7 +111,8 @@ def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
     """Other parameters of the model go on learning: one that is frozen as a whole has nothing to wait for."""
     core = flag.module.core
     if core.part_of is not None:
-        return any(asks_about(literal, core) for literal in flag.condition)
+        tested = any(asks_about(literal, core) for literal in flag.condition)
+        return tested or core.part_of != wrap.inner.core
     if core != wrap.inner.core:
         whole = [
             each

@@ -72,6 +72,7 @@ KINDS = {
     "Rank": "rank",
     "Instance": "Own()",
     "Class": "Own",
+    "Function": "(lambda own: own)",
 }
 
 
