@@ -431,7 +431,7 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("sacred", starts=("Experiment.automain",))
     yield LibraryEntry("typer", settings=ALL, runs_commands=ALL)
     yield LibraryEntry("draccus pyrallis", harmless=ALL, settings=ALL, runs_commands=("wrap", "argparsing.wrap"))
-    yield LibraryEntry("cattr cattrs dacite gin", harmless=ALL, settings=ALL)
+    yield LibraryEntry("cattr cattrs dacite gin tap", harmless=ALL, settings=ALL)
     yield LibraryEntry("docopt dotenv dotmap easydict ml_collections toml tomli tyro yacs", harmless=ALL, settings=ALL)
     yield LibraryEntry("icefall", settings=("utils.AttributeDict",), harmless=("utils.AttributeDict",))
     # In a `Munch` of their own people keep models, too.

@@ -66,7 +66,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "builtins.object", "builtins.setattr", "builtins.type", "builtins.vars", "torch.is_tensor",
     ),
     "setting_classes": (
-        "cattr", "cattrs", "dacite", "draccus", "msgspec", "omegaconf", "pyrallis", "simple_parsing",
+        "cattr", "cattrs", "dacite", "draccus", "msgspec", "omegaconf", "pyrallis", "simple_parsing", "tap",
     ),
     "timm": ("timm",),
     "torch_geometric": ("dgl", "torch_geometric"),

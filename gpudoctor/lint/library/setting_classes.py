@@ -6,6 +6,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.function import Class, Instance, class_of
 from gpudoctor.lint.domain.rank import as_setting
 from gpudoctor.lint.domain.symbols import Setting
@@ -13,11 +15,14 @@ from gpudoctor.lint.domain.value import Const, Unknown, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default
 from gpudoctor.lint.library.missing_attributes import note_opened
-from gpudoctor.lint.library.stub_models import returns_kind
+from gpudoctor.lint.library.stub_models import inherited_method, returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
+
+
+_TYPED = frozenset({"tap.Tap", "tap.tap.Tap"})
 
 
 def chosen_object(call: Call, cls: Class) -> Values:
@@ -44,6 +49,24 @@ def option(call: Call, name: str, default: Values | None) -> Values:
 def _parsed(call: Call) -> Values:
     cls = call.one(0, "config_class", Class)
     return chosen_object(call, cls) if cls is not None else NOT_ANSWERED
+
+
+@MODELS.method(Instance, "parse_args")
+def _typed(call: Call[Instance]) -> Values:
+    """`class Options(tap.Tap)`, and `Options().parse_args()`: its fields are the options."""
+    made = call.receiver
+    if _TYPED.isdisjoint(made.cls.library_bases):
+        return inherited_method(call)
+
+    def chosen(name: str, default: Values | None) -> Values:
+        values = option(call, name, default)
+        call.do.set_own_attribute(made, name, values)
+        return values
+
+    call.do.modules.object_of_settings(made.cls, call.node, chosen)
+    if (own := find_method(call.do, made, "process_args")) is not None:
+        call.do.call(own, NO_ARGUMENTS, call.node)
+    return singleton(made)
 
 
 @MODELS.callable(

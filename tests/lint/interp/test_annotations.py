@@ -27,6 +27,18 @@ SETTINGS = """
 """
 
 MADE = {
+    "by tap": """
+        import tap
+        class Options(tap.Tap):
+            lr: float = 0.1
+            name: str
+            def process_args(self):
+                self.half = self.lr / 2
+        options = Options().parse_args()
+        reveal(options.lr)  #: setting lr
+        reveal(options.name)  #: setting name
+        reveal(options.half)  #: setting self.lr / 2
+        """,
     "by dacite": """
         from dacite import from_dict
         config = from_dict(data_class=Config, data={"size": 1})
