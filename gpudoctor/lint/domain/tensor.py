@@ -131,7 +131,8 @@ class Tensor(Allocated):
         return isinstance(other, Tensor) and other.part and self.part and other.batch_of == self.batch_of
 
     def as_plain(self) -> Tensor:
-        return self if self.plain else replace(self, plain=True)
+        # A flag or a text stands for no share, and nobody has seen it to be a number.
+        return self if self.plain else replace(self, plain=True, shards=frozenset())
 
     def bound_to(self, name: str) -> Tensor:
         # Messages name what the user wrote: `images`, not `next(loader)`; `loss`, not the model that returned it too.

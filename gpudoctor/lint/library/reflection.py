@@ -150,6 +150,9 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         # A batch as a whole may be a tensor, a tuple or a dictionary.
         case Tensor(batch_of=None) if name in _TENSORS:
             return True
+        # What was computed of such a part is one: a mean, a loss.
+        case Tensor() if value.extent is not None and (name in _TENSORS or of_python):
+            return name in _TENSORS
         # So may what a model returns be.
         case Tensor(batch_of=None, origin=TensorOrigin.FACTORY) if of_python:
             return False

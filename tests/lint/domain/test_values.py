@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Setting
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, name_of
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -149,3 +150,11 @@ def test_which_worlds_have_several_processes():
 def test_what_a_message_calls_a_value(label: str, shown: str) -> None:
     assert name_of(SimpleNamespace(label=label)) == shown
     assert name_of(None, "the optimizer") == "the optimizer"
+
+
+def test_what_is_no_tensor_is_no_share():
+    place = Location("train.py", 1)
+    loader = Loader("loader", place, "loader")
+    entry = Tensor("entry", place, "entry", TensorOrigin.OUTPUT, batch_of=loader, shards=frozenset([loader]))
+    assert entry.as_plain().plain
+    assert not entry.as_plain().shards

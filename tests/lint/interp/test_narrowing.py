@@ -56,6 +56,15 @@ TESTS = {
         reveal(issubclass(Net, dict))  #: False
         reveal((issubclass(Table, dict), 0))  #: (issubclass, 0)
         """,
+    "what is computed of a batch is a tensor": """
+        from torch.nn import functional
+        from torch.utils.data import DataLoader
+        import torch, company
+        for x in DataLoader(company.data()):
+            reveal(isinstance(x, torch.Tensor))  #: isinstance
+            reveal(isinstance(x.mean(), torch.Tensor))  #: True
+            reveal(isinstance(functional.mse_loss(x, x), (list, dict)))  #: False
+        """,
     "samplers of torch": """
         from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, Sampler
         from torch.utils.data.distributed import DistributedSampler as OfRanks
