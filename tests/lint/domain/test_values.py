@@ -14,10 +14,11 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, name_of
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.questions.names import name_of
 
 HERE, THERE = Location("train.py", 1), Location("train.py", 2)
 RANK = Rank(RankKind.GLOBAL, RankSource.ENVIRONMENT)
