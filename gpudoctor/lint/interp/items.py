@@ -47,6 +47,7 @@ from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.interp.widening import most
 from gpudoctor.lint.library.register import HOOKS
+from gpudoctor.lint.source.library_roots import is_standard
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -90,7 +91,9 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
             return _drawn(m, value, node)
         case Unknown():
             divergence = value.dependence | hidden_in(m, value)
-            return singleton(Unknown(EachOf(value), value.why, value.label, divergence, False, value.shards))
+            # What is done to the names that `os.listdir` gives asks for no rank.
+            source = value.escaped_from if is_standard(value.escaped_from.partition(".")[0]) else ""
+            return singleton(Unknown(EachOf(value), value.why, value.label, divergence, False, value.shards, source))
     return library.iterate_object(m, value, node)
 
 
@@ -161,7 +164,7 @@ def _one_by_rank(value: Value, place: Location) -> Value:
     return value.on_each_rank()
 
 
-def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -> Values:
+def _sliced(m: Evaluator, value: TupleOf | ListOf | Enumerated, part: Slice, node: ast.AST) -> Values:
     """`value[start:stop:step]`: the items where all of it is known, else some of them."""
     known = known_items(m, value)
     bounds = [Const(None) if each is None else each.single for each in (part.start, part.stop, part.step)]
@@ -181,7 +184,8 @@ def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -
 
 def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     only = index.restrict(m.path).single
-    if isinstance(value, (TupleOf, ListOf)):
+    # `sorted(names)[-1]` is one of the names.
+    if isinstance(value, (TupleOf, ListOf, Enumerated)):
         if isinstance(only, Slice):
             return _sliced(m, value, only, node)
         at = constant_of(only)
