@@ -144,8 +144,10 @@ class Document:
             todo += each.members()
 
     def scalars(self, prefix: str = "") -> Iterator[tuple[str, Document]]:
-        """The scalars of mappings in mappings, by their keys joined with dots."""
+        """The scalars of mappings in mappings, by their keys joined with dots. `null` says nothing."""
         for key, value in self.items():
+            if value._node.tag == "tag:yaml.org,2002:null":
+                continue
             if value.text is not None:
                 yield f"{prefix}{key}", value
             else:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.api.pack import EngineUser, Launched, LaunchFile, Location, ProgramFacts, SettingsFile
 
-_NOTHING = ("", "null", "none", "None", "~")
+_NOTHING = ("", "none", "None")
 _STEPS = "gradient_accumulation_steps"
 _PARTS = ("train_micro_batch_size_per_gpu", _STEPS)
 
