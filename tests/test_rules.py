@@ -50,6 +50,7 @@ NOT_READ = {
     "GPU401/good_world_size_to_unread_helper",
     "GPU403/good_address_from_outside",
     "GPU501/good_start_from_a_checkpointer",
+    "GPU601/good_parts_of_a_package",
     "GPU601/good_rank_written_by_unread_code",
     "GPU606/good_saved_by_a_library",
     "GPU704/good_optimizer_of_many_ways",

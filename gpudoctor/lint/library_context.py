@@ -242,6 +242,10 @@ class Execution(Protocol):
         """What the function that is being followed was given, by the names of its parameters; `**more` has the rest."""
 
     @property
+    def in_body(self) -> bool:
+        """The body of a stub is being followed, and no code of the program."""
+
+    @property
     def open_loops(self) -> Sequence[LoopRound]:
         """The loops whose bodies are being followed, innermost last."""
 

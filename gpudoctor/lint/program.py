@@ -38,6 +38,7 @@ from gpudoctor.lint.events.process import (
     EnvironmentRead,
     EnvironmentWrite,
     InitGroup,
+    RankAsked,
     Spawn,
 )
 from gpudoctor.lint.events.reporting import MetricShown
@@ -409,9 +410,9 @@ class Program:
         expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
         expects = expects or (bool(self.leaving("processes")) and self.has(Collective))
         expects = expects or self._prepares
-        # A trainer is started either way; who reads or takes what the launcher tells its ranks has one in mind.
+        # A trainer is started either way; who takes what a launcher tells, or asks for the rank, has one in mind.
         told = any(event.of_launcher for event in self.events(EnvironmentRead)) or self._declares_local_rank
-        expects = expects or (bool(self.frameworks) and told)
+        expects = expects or (bool(self.frameworks) and (told or self.has(RankAsked)))
         return self.distributed or (
             self.world.several_processes and (self.started_in_several or (expects and not self._is_tool))
         )
@@ -592,7 +593,16 @@ class Program:
         by = event.condition.passed_by
         passed = by is PassedBy.EVERY_RANK or (by is PassedBy.UNCERTAIN and self._whichever_it_is(event))
         alone = self.by_one_process(event) or self.without_others(event)
-        return self.whole and passed and not alone and not any(map(asks_setting_for_rank, event.condition.literals))
+        asked = any(map(asks_setting_for_rank, event.condition.literals))
+        met = self.has_entry or event.context.frames[:2] in self._met_in or self.whole
+        return met and passed and not alone and not asked
+
+    @cached_property
+    def _met_in(self) -> frozenset[Hashable]:
+        """Of a file that starts nothing the outermost frames in which ranks meet: all of them call these functions."""
+        meeting = (*self._starts, *self.events(Collective), *(each for each in self.events(Backward) if each.managed))
+        surely = (each for each in meeting if each.condition.passed_by is PassedBy.EVERY_RANK)
+        return frozenset(each.context.frames[:2] for each in surely)
 
     def _whichever_it_is(self, event: Event) -> bool:
         """The same is done to the other object of a choice: `model.save_pretrained()`, of one of two models."""

@@ -209,6 +209,11 @@ class NameMissing(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankAsked(Event):
+    """The program itself asks a framework which rank it is, or whether it is the first: what one process need not."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class EnvironmentRead(Event):
     """A read of an environment variable. `of_launcher` where it tells a process its rank or how many there are."""
 

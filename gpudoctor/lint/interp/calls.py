@@ -233,7 +233,7 @@ def _open(m: Evaluator, arguments: Arguments) -> None:
 def _was_handed(m: Evaluator, function: Function, node: ast.AST) -> bool:
     """It is called by a name of a function that did not define it: `function(*args)` inside of a decorator, or by a
     library."""
-    if m.frame.function is not None and m.frame.function.kind == "library":
+    if m.in_body:
         return True
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False

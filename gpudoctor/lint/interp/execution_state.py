@@ -257,6 +257,11 @@ class ExecutionState(AssumedLaunch):
         return self.frame.receiver
 
     @property
+    def in_body(self) -> bool:
+        """The body of a stub is being followed, and no code of the program."""
+        return self.frame.function is not None and self.frame.function.kind == "library"
+
+    @property
     def parameters(self) -> dict[str, Values]:
         """What the function that is being followed was given, by the names of its parameters; `**more` has the rest."""
         frame = self.frame

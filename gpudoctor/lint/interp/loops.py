@@ -77,7 +77,7 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
     known = known_items(m, iterable.single)
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
-    if known is not None and not alike and m.frame.function is not None and m.frame.function.kind == "library":
+    if known is not None and not alike and m.in_body:
         # A library that goes over what it was given: it calls one after the other, which is no loop of the program.
         for values in known:
             if not m.unreachable:

@@ -22,7 +22,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
-from gpudoctor.lint.events.process import ReadOwn
+from gpudoctor.lint.events.process import RankAsked, ReadOwn
 from gpudoctor.lint.events.reporting import Scored, StartLogger
 from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync, UnscaleGradients
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
@@ -287,7 +287,14 @@ def _attribute_in(call: Call, owner: ManagedObject | Cluster | Wrapper | Instanc
         return call.unknown(Attribute(owner, call.name), why, config=True)
     if kind in RANKS and isinstance(owner, ManagedObject) and call.do.flag(owner, ManagerState.alone) is not NO:
         return singleton(alone(kind))
-    return singleton(value_of_kind(kind, "", call.place, call.label)) if kind else NOT_ANSWERED
+    return singleton(_asked(call, kind)) if kind else NOT_ANSWERED
+
+
+def _asked(call: Call, kind: str) -> Value:
+    """What an object of a framework says of this rank, where the program wants to know it."""
+    if (kind in _RANKS or kind == "FirstRank") and not call.do.execution.in_body:
+        call.emit(RankAsked)
+    return value_of_kind(kind, "", call.place, call.label)
 
 
 def said_by_stub(call: Call) -> Values:
@@ -358,7 +365,7 @@ def _method_in(call: Call, owner: Value) -> Values:
             return call.unknown(result.term, result.why, config=True)
         case "None":
             return singleton(NONE)
-    return singleton(value_of_kind(returns, "", call.place, call.label)) if returns in RANKS else NOT_ANSWERED
+    return singleton(_asked(call, returns)) if returns in RANKS else NOT_ANSWERED
 
 
 def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:
