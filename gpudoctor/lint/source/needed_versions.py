@@ -17,7 +17,12 @@ _FOLDERS = frozenset({"requirements", "environment", "environments", "env", "env
 _MOST_FILES = 20
 
 TORCH = "torch"
-LIBRARIES = {TORCH: r"(?:py)?torch", "lightning": r"(?:pytorch[-_])?lightning", "transformers": "transformers"}
+LIBRARIES = {
+    TORCH: r"(?:py)?torch",
+    "lightning": r"(?:pytorch[-_])?lightning",
+    "transformers": "transformers",
+    "accelerate": "accelerate",
+}
 """Those that are asked for, and under which names they are installed."""
 # Compiled where a file asks for one: most programs have none of these files beside them.
 _REQUIREMENT = r"(?m)^[ \t]*{name}(?![\w-])(?:\[[^\]]*\])?(.*)$"

@@ -18,11 +18,13 @@ from gpudoctor.manifest.effects import (
     collective,
     configures,
     gives_back,
+    installed_before,
     opens,
     prepares,
     saves,
     shows,
     skips_batches,
+    surely,
     unscales,
 )
 
@@ -62,9 +64,11 @@ class Accelerator:
         gradient_accumulation_plugin=None,
         deepspeed_plugins=None,
         parallelism_config=None,
+        project_config=None,
         **more,
     ):
         self._before_saving = []
+        self.project_configuration = project_config
     @prepares()
     def prepare(self, *args, device_placement=None): ...
     @prepares()
@@ -98,6 +102,8 @@ class Accelerator:
         self._before_saving = [*self._before_saving, hook]
     @collective(uneven=True, of_states=True)
     def save_state(self, output_dir=None, safe_serialization=True):
+        if surely(self.project_configuration.automatic_checkpoint_naming) and not installed_before("accelerate", 0, 22):
+            self.wait_for_everyone()
         for hook in self._before_saving:
             hook(self.state, self.state, output_dir)
     @collective(uneven=True, of_parameters=True)

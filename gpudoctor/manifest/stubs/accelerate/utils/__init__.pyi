@@ -55,3 +55,16 @@ class FullyShardedDataParallelPlugin:
 class GradientAccumulationPlugin:
     def __init__(self, num_steps=1, adjust_scheduler=True, sync_with_dataloader=True, sync_each_batch=False):
         self.num_steps = num_steps
+
+@followed()
+class ProjectConfiguration:
+    def __init__(
+        self,
+        project_dir=None,
+        logging_dir=None,
+        automatic_checkpoint_naming=False,
+        total_limit=None,
+        iteration=0,
+        save_on_each_node=False,
+    ):
+        self.automatic_checkpoint_naming = automatic_checkpoint_naming
