@@ -18,6 +18,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, text_of
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import DrawsNoise
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
 from gpudoctor.lint.events.model import Forward, ForwardTalks, ModuleClassFlaw, UnusedPart
 from gpudoctor.lint.events.placement import ConstantMixed, Crossed, FixedMet, TensorKept
@@ -81,7 +82,7 @@ def root_of(call: Call, kind: str, device: Value | None) -> Hashable | None:
     if kind in _SIZED and any(size.single == Const(0) for size in (items or call.args)):
         return None
     # A bare tensor of one number may lie on the CPU; `torch.zeros(size)` may be one.
-    several = bool(items) or (len(call.args) > 1 and kind != "full") or (first is not None and _is_count(first))
+    several = bool(items) or (len(call.args) > 1 and kind != "full") or (first is not None and is_count(first))
     sized = kind in _SIZED and several
     listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and bool(items)
     return call.allocation_site() if sized or listed else None
@@ -100,7 +101,7 @@ def brought(call: Call, there: Tensor, before: Tensor) -> Tensor:
     return replace(there, root=("moved", call.allocation_site())) if fixed else there
 
 
-def _is_count(value: Value) -> bool:
+def is_count(value: Value) -> bool:
     """Surely a number, and no shape: `len(x)`, `x.size(0)`, `x.shape[0]`."""
     match value.term if isinstance(value, Unknown) else value:
         case Const() as number:
@@ -274,8 +275,10 @@ def _tell_again(do: LibraryContext, event: Event) -> None:
     """Log what was found in a rehearsal, where no test leads to it."""
     if event.condition.difference(do.path):
         return
-    dropped = isinstance(event, ModuleClassFlaw) and event.flaw == "layer-dropped"
-    if dropped or isinstance(event, (ConstantMixed, Crossed, FixedMet, ForwardTalks, UnusedPart)):
+    told = isinstance(event, ModuleClassFlaw) and event.flaw == "layer-dropped"
+    # Which layers or parts of a sample are left out is drawn in more dimensions, and no more than augmentation.
+    told = told or (isinstance(event, DrawsNoise) and event.one_each)
+    if told or isinstance(event, (ConstantMixed, Crossed, FixedMet, ForwardTalks, UnusedPart)):
         do.emit(type(event), at=event.location, **event.said)
 
 

@@ -75,6 +75,8 @@ class DrawsNoise(Event):
 
     call: str
     batch: Tensor
+    one_each: bool = False
+    """One number for each sample, as its time step."""
 
 
 @dataclass(frozen=True, kw_only=True)

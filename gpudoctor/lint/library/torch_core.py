@@ -9,7 +9,7 @@ from functools import partial
 from gpudoctor.lint.analyses.collective_taint import after_operation
 from gpudoctor.lint.analyses.data_parallel_replicas import reduces, takes_mean
 from gpudoctor.lint.analyses.extents import extent_by, of_extent
-from gpudoctor.lint.analyses.forward_body import MEETING, SHAPED, check_meeting, joined, root_of
+from gpudoctor.lint.analyses.forward_body import MEETING, SHAPED, check_meeting, is_count, joined, root_of
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
@@ -152,7 +152,15 @@ def _note_noise(call: Call, given: list[Value]) -> None:
     batch = next((part for part in made_of if isinstance(part, Tensor) and part.shards), None)
     # Asked last: who asks has the program executed once more for one process.
     if batch is not None and call.do.several_processes:
-        call.emit(DrawsNoise, call=call.name, batch=batch)
+        call.emit(DrawsNoise, call=call.name, batch=batch, one_each=_is_one_each(call))
+
+
+def _is_one_each(call: Call) -> bool:
+    """`torch.rand(n)`, `torch.randint(0, steps, (n,))`: in one dimension."""
+    size = single_of(call.keywords.get("size") or (call.args[-1] if call.args else None))
+    items = known_items(call.do, size)
+    by_count = call.name in ("torch.rand", "torch.randn") and len(call.args) == 1
+    return len(items) == 1 if items is not None else by_count and size is not None and is_count(size)
 
 
 def _is_mean(given: list[Value]) -> bool:

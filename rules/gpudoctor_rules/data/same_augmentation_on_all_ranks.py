@@ -21,9 +21,10 @@ No automatic fix for that reason.
 ## Silent when
 
 Some seed depends on the rank, or may; a generator is given; what is drawn has nothing to do with a batch, such as a
-coin that all ranks toss together; nothing in torchvision's transforms is random, or a function prepares the workers; a
-sampler or a framework other than `DistributedSampler` shards the data. A run sees what the training process draws
-itself, for its batches or in its steps: of batches that workers make it says nothing.
+coin that all ranks toss together, or is drawn in a `forward` in more than one dimension, as masks of dropped layers
+are; nothing in torchvision's transforms is random, or a function prepares the workers; a sampler or a framework other
+than `DistributedSampler` shards the data. A run sees what the training process draws itself, for its batches or in its
+steps: of batches that workers make it says nothing.
 
 ## Sources
 
