@@ -11,10 +11,14 @@ computed from `len(loader)` before `prepare` has passed an N-th of its way when 
 never decays; so has one that Lightning steps with each batch, for its trainer shards the loader later. No error is
 raised, and on one GPU nothing is wrong.
 
+Under `accumulate` a schedule that is not prepared is not held back with the optimizer either: it steps for each batch,
+and one that is as long as the optimizer has steps is over too early, on one GPU as well.
+
 ## Fix
 
 Compute the length before `prepare`, or multiply it by `accelerator.num_processes`, and prepare the schedule with the
-optimizer. A schedule that counts epochs stays out of `prepare`. Under Lightning, take
+optimizer. A schedule that counts epochs stays out of `prepare`, and one that counts steps of the optimizer is stepped
+under `if accelerator.sync_gradients:` where it is not prepared. Under Lightning, take
 `self.trainer.estimated_stepping_batches` for the length.
 
 ## Silent when
@@ -44,13 +48,14 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.asked_in_tests import asks_about
-from gpudoctor.lint.questions.loop_rounds import batch_loop
+from gpudoctor.lint.questions.loop_rounds import batch_loop, same_round
 from gpudoctor.lint.questions.made_of import is_made_with, loaders_measured
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     LIGHTNING,
+    accumulation_of,
     handed_over,
     is_prepared,
     prepares_unseen,
@@ -109,6 +114,33 @@ class SchedulerStepsNTimes(Rule):
                 yield self._ahead(event, scheduler, steps[0])
 
         yield from self._unprepared(program)
+        yield from self._not_held_back(program)
+
+    def _not_held_back(self, program: Program) -> Iterator[Finding]:
+        """Schedules that are as long as the optimizer has steps, and step for each of the batches that make one."""
+        told: set[Value] = set()
+        for step in program.events(SchedulerStep):
+            scheduler, loop = step.scheduler, batch_loop(step)
+            if not isinstance(scheduler, Scheduler) or scheduler in told or is_prepared(program, scheduler):
+                continue
+            if "accumulate" not in step.context.contexts or loop is None or prepares_unseen(program):
+                continue
+            held = next((each for each in program.during(loop, OptimizerStep) if _beside(step, each)), None)
+            number = next((number for each in program.in_charge if (number := accumulation_of(each)) is not None), None)
+            if held is None or number is None or not number.config:
+                continue
+            # Divided by the number of batches that make a step, the length is one in steps.
+            if not is_made_with(scheduler.given.values(), {number}):
+                continue
+            told.add(scheduler)
+            schedule, several = name_of(scheduler, "the schedule"), name_of(number, "this number")
+            yield self.found(
+                step.location,
+                f"{schedule} steps for each batch, and `accumulate` lets the optimizer step once in {several} of them: "
+                "it is over that many times too early.",
+                remedy="Step it under `if accelerator.sync_gradients:`, or prepare it with the optimizer.",
+                because=[("it is made", scheduler.place), ("the optimizer is held back here", held.location)],
+            )
 
     def _unprepared(self, program: Program) -> Iterator[Finding]:
         """Schedules that step once a batch of the prepared loader, and are as long as the loader was before."""
@@ -205,6 +237,11 @@ class SchedulerStepsNTimes(Rule):
             remedy="Leave a schedule that counts epochs out of `prepare`.",
             because=[("it is made", scheduler.place), ("it is prepared", event.location)],
         )
+
+
+def _beside(step: SchedulerStep, other: OptimizerStep) -> bool:
+    """Nothing is asked for the one that is not asked for the other."""
+    return same_round(step, other) and step.condition == other.condition and "accumulate" in other.context.contexts
 
 
 def _shared_by_trainers(program: Program, scheduler: Scheduler) -> list[Prepare]:
