@@ -6,12 +6,24 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import ancestry
+from gpudoctor.lint.contents import ancestry, known_items, possible_pairs
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult, Setting
-from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Text, Unknown, Value, Values, term_of, text_of
+from gpudoctor.lint.domain.value import (
+    NONE,
+    TRUE,
+    Anonymous,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    single_of,
+    term_of,
+    text_of,
+)
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import choice_name, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
@@ -57,6 +69,30 @@ def _optional_import(call: Call) -> Values:
     found = call.do.modules.import_named(module, call.node)
     wanted = call.do.attribute(found, name, call.node) if name else singleton(found)
     return singleton(TupleOf((wanted, singleton(TRUE))))
+
+
+@MODELS.callable(
+    "transformers.utils._LazyModule",
+    "transformers.utils.import_utils._LazyModule",
+    "transformers.file_utils._LazyModule",
+    "diffusers.utils._LazyModule",
+    "diffusers.utils.import_utils._LazyModule",
+)
+def _lazy_module(call: Call) -> Values:
+    """`sys.modules[__name__] = _LazyModule(__name__, path, {"model": ["Net"]})`: a package that loads its parts when
+    they are asked for."""
+    module, package, parts = call.do.modules.own_module(), call.text(0, "name"), single_of(call.arg(2, "structure"))
+    if package is None or parts is None or not isinstance(module, ProjectModule):
+        return NOT_ANSWERED
+    lines = ["def __getattr__(name, *, import_module):"]
+    for key, held in possible_pairs(call.do, parts):
+        part = f"{package}.{text_of(single_of(key))}"
+        names = [text_of(single_of(each)) for values in held for each in known_items(call.do, values) or ()]
+        lines += [f"  if name == {name!r}: return import_module({part!r}).{name}" for name in names if name]
+    imports = singleton(Library("importlib.import_module"))
+    getter = call.do.modules.function_at("\n".join([*lines, "  return"]), call.node, import_module=imports)
+    call.do.set_own_attribute(module.scope, "__getattr__", singleton(getter))
+    return NOT_ANSWERED
 
 
 def _modules(call: Call, name: Value, before: str) -> list[str]:

@@ -206,6 +206,30 @@ def test_a_package_that_loads_its_parts_late(paper: Execute) -> None:
         """)
 
 
+def test_a_package_that_is_replaced_by_one_which_loads_late(paper: Execute) -> None:
+    paper("""
+        from kit import Net, Plan
+        reveal((Plan, Net))  #: (Plan, Net)
+        # file: kit/__init__.py
+        import sys
+        from transformers.utils import OptionalDependencyNotAvailable, _LazyModule, is_torch_available
+        structure = {"plans": ["Plan"]}
+        try:
+            if not is_torch_available():
+                raise OptionalDependencyNotAvailable()
+        except OptionalDependencyNotAvailable:
+            pass
+        else:
+            structure["parts"] = ["Net"]
+        sys.modules[__name__] = _LazyModule(__name__, globals()["__file__"], structure)
+        # file: kit/parts.py
+        from kit.plans import Plan
+        class Net: pass
+        # file: kit/plans.py
+        class Plan: pass
+        """)
+
+
 def test_the_packages_around_a_module_come_first(paper: Execute) -> None:
     paper("""
         from kit.core.table import TABLE
