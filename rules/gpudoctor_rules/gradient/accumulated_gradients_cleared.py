@@ -1,0 +1,116 @@
+"""Gradients are cleared between the batches that are to make one step.
+
+## What goes wrong
+
+Gradients are accumulated by several backwards before one `step()`, and `zero_grad()` belongs after that step. Where it
+stands before each backward, it clears what the batches before have left: only the last one counts, on every rank (each
+process, one for each GPU), and the gradients of all others are lost. A loss that is divided by the number of batches
+makes the gradient too small by that factor besides.
+
+Under `with accelerator.accumulate(model):` the optimizer of Accelerate clears nothing but in the batch that steps. A
+`zero_grad()` before the backward comes just then: when the gradients of all batches but the last have been added up.
+No error is raised.
+
+## Fix
+
+Put `zero_grad()` behind `step()`. No automatic fix.
+
+## Silent when
+
+It may clear other gradients than those of this optimizer; it stands in a test that lets it run as rarely as the step;
+`accumulate` is entered with one batch for each step, as far as the program says; DeepSpeed trains, which clears the
+gradients itself.
+
+## Sources
+
+https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation; `AcceleratedOptimizer.zero_grad` of
+accelerate 1.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
+from gpudoctor.lint.questions.gradient_use import feeds
+from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.names import in_code, name_of
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._rounds import steps_less_often
+from gpudoctor_rules.gradient._steps import clears_all, may_feed
+
+if TYPE_CHECKING:
+    from gpudoctor.api.pack import Program, Value
+
+_HELD_BACK = "accumulate"
+
+
+class AccumulatedGradientsCleared(Rule):
+    """Gradients are cleared between the batches that are to make one step."""
+
+    code = "GPU715"
+    name = "accumulated-gradients-cleared"
+    severity = Severity.WARNING
+    since = "0.1"
+    needs = (ClearGradients, OptimizerStep)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by - program.leaving("loop"):
+            return
+        told: set[Value] = set()
+        for step in program.events(OptimizerStep):
+            optimizer = step.optimizer
+            if not isinstance(optimizer, Optimizer) or optimizer in told:
+                continue
+            found = _cleared_in_vain(program, step, optimizer)
+            if found is None:
+                continue
+            told.add(optimizer)
+            clear, backward, rarely = found
+            call = f"{in_code(optimizer, 'optimizer')}.step()"
+            yield self.found(
+                clear.location,
+                f"The gradients are cleared before each backward, and {rarely}: those of all batches but the last are "
+                "lost.",
+                remedy=f"Clear them after `{call}`.",
+                because=[("the gradients are computed here", backward.location), ("the step is here", step.location)],
+            )
+
+
+def _cleared_in_vain(
+    program: Program, step: OptimizerStep, optimizer: Optimizer
+) -> tuple[ClearGradients, Backward, str] | None:
+    """What clears the gradients before a backward, of which several make this step; and how that is arranged."""
+    fed = [each for each in program.events(Backward) if each.order < step.order and may_feed(program, each, optimizer)]
+    backward = fed[-1] if fed else None
+    if backward is None or not backward.loops:
+        return None
+    clears = (each for each in program.events(ClearGradients) if each.order < backward.order)
+    before = (each for each in clears if same_round(each, backward) and step.condition.implies(each.condition))
+    clear = next((each for each in before if clears_all(program, each, optimizer)), None)
+    if clear is None:
+        return None
+    always = backward.condition.implies(clear.condition)
+    if always and steps_less_often(program, backward, step) and feeds(program, backward, optimizer):
+        return clear, backward, "several of them come before one step"
+    number = _accumulated(program)
+    held = all(_HELD_BACK in each.context.contexts for each in (clear, backward, step))
+    if number is None or not held or not same_round(backward, step):
+        return None
+    return clear, backward, f"Accelerate does so only in the last of {number}, the one that steps"
+
+
+def _accumulated(program: Program) -> str | None:
+    """How many batches Accelerate was told to make a step of, in words; None where that is one, or was left out."""
+    for charge in program.in_charge:
+        # DeepSpeed clears the gradients itself, whatever the program says.
+        if charge.framework == "accelerate" and "spreading" not in charge.otherwise:
+            plugin = "gradient_accumulation_plugin.num_steps"
+            name = plugin if charge.setting(plugin) is not None else "gradient_accumulation_steps"
+            given, told = charge.setting(name), charge.told(name)
+            if given is not None and told != 1:
+                return f"{told if isinstance(told, int) else name_of(given.single, 'so many')} batches"
+    return None
