@@ -257,11 +257,13 @@ def test_a_setting_without_a_default_is_told_and_may_well_be_so(tmp_path: Path, 
         ("if not args.loss", 0),
         ("if args.loss == '' or args.loss is None", 0),
         ("if args.amp and not args.loss", 0),
+        ("if args.every is None", 0),
+        ("if args.resume is None", 1),
         ("if args.loss == '' or args.amp", 1),
         ("if args.loss", 1),
     ],
 )
-def test_nobody_empties_an_option_that_is_a_text_by_default(tmp_path: Path, test: str, found: int) -> None:
+def test_nobody_empties_an_option_that_is_something_by_default(tmp_path: Path, test: str, found: int) -> None:
     text = f"{TRAINING}{test}:\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
     assert len(_of("GPU501", tmp_path, text)) == found
 

@@ -46,6 +46,8 @@ class Rank(Value):
     place: Location | None = field(default=None, compare=False)
     formula: tuple[Value, Value] | None = field(default=None, compare=False)
     """What was multiplied to reach it, as `node` and `gpus` in `node * gpus + local_rank`."""
+    left_out: Value | None = field(default=None, compare=False)
+    """What an option for it is where nobody passes it; None where that is not known."""
 
     @property
     def divergence(self) -> Divergence:

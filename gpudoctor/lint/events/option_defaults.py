@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.symbols import (
     Setting,
     asked_of,
 )
-from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import Equality, Literal
 from gpudoctor.record import dataclass
@@ -94,23 +94,26 @@ def comes_to(asked: Premise, options: Options) -> bool | None:
 
 
 def is_emptied(asked: Literal, options: Options) -> bool:
-    """An option that is a text by default would have to be empty, which nobody asks for: `if not args.name`."""
+    """An option would have to be what a command line hardly says: empty, where it is a text by default, or None."""
     atom, holds = asked.atom, asked.holds
     if atom.every or atom.none:
         parts = [part if holds else part.negated() for part in atom.every or atom.none]
         of_each = any if bool(atom.every) is holds else all
         return of_each(is_emptied(part, options) for part in parts)
     match atom.key:
-        case IsTrue(value):
-            return not holds and _is_text(value, options)
-        case Compares("==", value, Const(None | "")):
-            return holds and _is_text(value, options)
+        case IsTrue(value) if not holds:
+            return bool(text_of(_on_command_line(value, options)))
+        case Compares("==", value, Const("")) if holds:
+            return bool(text_of(_on_command_line(value, options)))
+        case Compares("==", value, Const(None)) if holds:
+            return _on_command_line(value, options) not in (None, NONE)
     return False
 
 
-def _is_text(value: Value, options: Options) -> bool:
+def _on_command_line(value: Value, options: Options) -> Const | None:
+    """What an option of the command line is by default."""
     option = _option(value, options)
-    return option is not None and isinstance(option.default, str) and bool(option.default)
+    return Const(option.default) if option is not None and option.flag.startswith("-") else None
 
 
 def as_chosen(asked: Iterable[Premise], options: Options) -> str:

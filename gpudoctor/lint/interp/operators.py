@@ -217,7 +217,7 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     for one, other in ((left, right), (right, left)):
         # `if model is None` after `model = Net()`: decided.
         if isinstance(one, Const) and one.value is None and _is_something(other):
-            return None if _is_option(other) else False
+            return None if _may_be_left_out(other, one) else False
     if left == right:
         # Of tensors `==` compares the numbers, and two of them may have the same maker.
         return True if type(left) not in HOOKS.comparisons else None
@@ -276,9 +276,12 @@ def _is_piece(value: Unknown) -> bool:
     return False
 
 
-def _is_option(value: Value) -> bool:
-    """A rank that only an old launcher passes as an option: with another launcher the default is left."""
-    return isinstance(value, Rank) and value.source is RankSource.ARGUMENT
+def _may_be_left_out(value: Value, default: Const) -> bool:
+    """A rank that only an old launcher passes as an option: with another launcher the default is left, which may be
+    this one."""
+    if not isinstance(value, Rank) or value.source is not RankSource.ARGUMENT:
+        return False
+    return not isinstance(value.left_out, Const) or value.left_out == default
 
 
 def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: str, place: Location) -> Value:
@@ -289,7 +292,8 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
     if number is not None and str(number) == bound:
         bound = number
     # `--local_rank` defaults to -1: with torchrun nobody passes it.
-    if _is_option(rank) and isinstance(other, Const) and (bound is None or (type(bound) is int and bound < 0)):
+    nobody = bound is None or (type(bound) is int and bound < 0)
+    if nobody and isinstance(other, Const) and _may_be_left_out(rank, other):
         left_out = Truth(Literal(Atom(Compares("==", rank, other), text=text, place=place, switch=True), True))
         if isinstance(op, (ast.Eq, ast.Is)):
             return left_out

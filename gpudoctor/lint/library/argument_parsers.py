@@ -259,7 +259,8 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
         return default.map(lambda value: value.as_number()) if as_number else default
     # torchrun passes no option; torch.distributed.launch does, as `--local-rank` since torch 2.0.
     if name == "local_rank" and call.do.launch.launched_by == "torchrun":
-        return singleton(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))
+        left_out = NONE if default is None else single_of(default)
+        return singleton(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place, left_out=left_out))
     # One process was started by no launcher, so nobody passes it.
     only = single_of(default)
     if name == "local_rank" and not call.do.several_processes and int_of(only) == -1:

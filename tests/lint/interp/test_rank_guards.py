@@ -388,3 +388,31 @@ def test_of_items_that_may_be_none_none_ends_the_program(paper):
         reveal()  #: never
         """
     )
+
+
+@pytest.mark.parametrize(
+    ("default", "test", "shown"),
+    [
+        ("default=-1", "args.local_rank is not None", "True"),
+        ("default=-1", "args.local_rank == -1", "args.local_rank == -1"),
+        ("default=None", "args.local_rank == -1", "False"),
+        ("default=0", "args.local_rank >= 0", "True"),
+        ("default=0", "args.local_rank != -1", "True"),
+        ("default=None", "args.local_rank is None", "args.local_rank is None"),
+        ("required=True", "args.local_rank is None", "args.local_rank is None"),
+        ("default=start", "args.local_rank is None", "args.local_rank is None"),
+    ],
+)
+def test_a_rank_that_nobody_passes_is_its_default(paper, default: str, test: str, shown: str):
+    paper(
+        f"""
+        import argparse
+        import torch.distributed as dist
+        from elsewhere import start
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--local_rank", type=int, {default})
+        args = parser.parse_args()
+        dist.init_process_group("nccl")
+        reveal({test})  #: {shown}
+        """
+    )
