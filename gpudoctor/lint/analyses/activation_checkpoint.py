@@ -8,11 +8,14 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Values
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpudoctor.lint.library_context import LibraryContext
 
 OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
@@ -46,6 +49,12 @@ def look_inside(call: Call, wrapper: Module | Wrapper, core: Module) -> None:
             call.do.emit(Recompute, at=event.location, reentrant=event.reentrant, module=wrapper)
 
 
+def _is_without_graph(given: Sequence[Values]) -> bool:
+    """Of batches alone the reentrant form makes no graph at all: nothing is computed again."""
+    tensors = [value for values in given for value in values if isinstance(value, Tensor)]
+    return bool(tensors) and all(each.origin is TensorOrigin.BATCH and not each.forwards for each in tensors)
+
+
 @MODELS.method(Wrapper, "_set_static_graph")
 def _set_static(call: Call[Wrapper]) -> Values:
     call.do.set_flag(call.receiver, WrapperState.static_graph)
@@ -58,7 +67,8 @@ def _checkpoint(call: Call) -> Values:
     # Left out, it is taken as True, with a warning.
     reentrant = given is None or given.single in (TRUE, NONE)
     unknown = given is not None and not isinstance(given.single, Const)
-    call.emit(Recompute, reentrant=None if unknown or call.open_ended else reentrant)
+    unknown = unknown or call.open_ended or _is_without_graph(call.args[1:])
+    call.emit(Recompute, reentrant=None if unknown else reentrant)
     if call.name.endswith("_sequential") or not call.args:
         return MODELS.prefixes["torch."](call)
     keywords = {name: values for name, values in call.keywords.items() if name not in OPTIONS}

@@ -222,6 +222,9 @@ class Condition:
     def leaves_open(self, literal: Literal, path: Condition) -> bool | None:
         """What is left where this always holds: behind `size in (512, 1024)`, on a path where it is not the one, it is
         the other. None where the path leaves more than this literal open."""
+        told = self.answer(literal)
+        if told is not None:
+            return told
         for whole in self.composed:
             parts = whole.atom.none or whole.atom.every
             here = next((part for part in parts if part.atom == literal.atom), None)
@@ -231,6 +234,14 @@ class Condition:
             if all((part.atom, part.holds is not whole.holds) in path.literals for part in others):
                 return (here.holds is whole.holds) is literal.holds
         return None
+
+    def leaves_alone(self, path: Condition) -> Iterator[Literal]:
+        """What must hold on a path, where this always holds: of tests one of which holds the last that may."""
+        for whole in self.composed:
+            parts = whole.atom.none or whole.atom.every
+            left = [part for part in parts if (part.atom, part.holds is not whole.holds) not in path.literals]
+            if len(left) == 1:
+                yield Literal(left[0].atom, left[0].holds is whole.holds)
 
     def _compared(self, literal: Literal) -> bool | None:
         """What comparisons of the same thing with other numbers or texts say."""

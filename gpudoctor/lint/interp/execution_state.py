@@ -31,6 +31,7 @@ from gpudoctor.lint.interp.limits import (
     MAX_STATEMENTS,
     MAX_TOGETHER,
 )
+from gpudoctor.lint.interp.operators import disjunction
 from gpudoctor.lint.interp.position import (
     NONE_SET,
     POSITION,
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
 
 OLD = -1
 """The age of what was there from the beginning."""
+_MAX_PARTS = 4
+"""Of more tests it is forgotten that one of them holds."""
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
 YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
@@ -448,7 +451,8 @@ class ExecutionState(AssumedLaunch):
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
             self.path = base
-            if left.atom.none if left.holds else left.atom.every:
+            # What kind of value it is must be learnt again where it is asked again.
+            if left.atom.switch or (left.atom.none if left.holds else left.atom.every):
                 self.settled = self.settled.conjoined_with(left)
             self.settle(left)
 
@@ -477,11 +481,25 @@ class ExecutionState(AssumedLaunch):
     def run_branch(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Fork:
         """Follow one side of a branch."""
         inside = base.conjoined_with(literal)
+        for each in self.settled.leaves_alone(inside) if self.settled else ():
+            inside = inside.conjoined_with(each)
         with self.fork(inside) as side:
             # Only what is new: a switch around the whole program was noted further out.
             self.enclosing += tuple([part for part in inside if part not in base.literals])
             body()
+            settled = self.settled
+        if settled is not self.settled:
+            self._settle_where(literal, settled.difference(self.settled))
         return side
+
+    def _settle_where(self, test: Literal, told: Condition) -> None:
+        """What a branch has settled holds wherever its test does: `if frozen: assert not distributed`."""
+        for each in told:
+            composed = each.atom.none if each.holds else each.atom.every
+            parts = [part if each.holds else part.negated() for part in composed] or [each]
+            if len(parts) < _MAX_PARTS and each.atom.place is not None:
+                one = disjunction([*parts, test.negated()], f"{each!r} where {test!r}", each.atom.place)
+                self.settled = self.settled.conjoined_with(one.literal)
 
     def abort(self, what: str, at: Location, error: str = "", why: str = "") -> None:
         """The path ends with an error, and with it the job: the launcher stops all ranks. `error` is the exception,

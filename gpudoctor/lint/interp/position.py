@@ -135,7 +135,7 @@ class OnPath(Recorded):
     __slots__ = {
         "enclosing": "The tests around this place, in this function and its callers.",
         "path": "What had to hold to get here.",
-        "settled": "Tests made of several that hold wherever the job goes on from here.",
+        "settled": "Tests that hold wherever the job goes on from here.",
         "unreachable": "The path has ended.",
     }
 

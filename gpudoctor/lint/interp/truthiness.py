@@ -223,6 +223,11 @@ def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
     for literal in (answer, answer.negated()):
         if _is_ruled_out(m, literal):
             return literal is not answer
+    match answer.atom.key:
+        case Compares("==", Value() as value, Const(nothing)) if not nothing and _holds(m, IsTrue(value)):
+            return not answer.holds
+        case IsTrue(value):
+            return _counted(m, answer, Inequality(value, "==", 0))
     if answer.atom.bound is not None:
         return _compared(m, answer, answer.atom.bound)
     if answer.atom.every or answer.atom.none:
@@ -259,6 +264,21 @@ def _compared(m: Evaluator, answer: Literal, bound: Inequality | Equality) -> bo
         if told is not None:
             return told is answer.holds
     return answer
+
+
+def _holds(m: Evaluator, key: IsTrue) -> bool:
+    """It is known to be something: then it is neither None nor False."""
+    return m.path.answer(Literal(Atom(key), True)) is True or m.assumptions.get(key) is True
+
+
+def _counted(m: Evaluator, answer: Literal, nothing: Inequality) -> bool | Literal:
+    """`if gpus:` behind `gpus > 1`."""
+    for each in m.path.bounded:
+        told = each.atom.bound.settles(each.holds, nothing) if each.atom.bound is not None else None
+        if told is not None:
+            return told is not answer.holds
+    known = _compared(m, answer.negated(), nothing) if m.assumptions else answer
+    return known if isinstance(known, bool) else answer
 
 
 def _decide_parts(m: Evaluator, answer: Literal) -> bool | Literal:

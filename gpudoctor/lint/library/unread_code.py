@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
-from gpudoctor.lint.domain.value import NO_SHARDS, Anonymous, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NO_SHARDS, UNBOUND, Anonymous, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
@@ -214,7 +214,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
             written = do.text(node.func).rpartition(".")[0] if isinstance(node, ast.Call) else value.label
             open_defaults(do, _receiver_of(value), EntryText(written, do.place(node)), {})
-        answered = _unknown_method(do, value, arguments, node)
+        answered = _entry_put(do, value, arguments) or _unknown_method(do, value, arguments, node)
         if answered is not None:
             return answered
         if not SHOWS_SAMPLES.fits(_method_of(value)):
@@ -265,6 +265,15 @@ def _keep(do: LibraryContext, method: Unknown, arguments: Arguments) -> None:
             do.set_own_attribute(owner, name, values)
         else:
             do.set_entry(receiver, SettingState.items, name, values)
+
+
+def _entry_put(do: LibraryContext, method: Unknown, arguments: Arguments) -> Values | None:
+    """`config.get("rank", 0)`, of an entry that the program has put there on each path that leads here."""
+    name = text_of(single_of(arguments.positional[0])) if arguments.positional else None
+    if name is None or _method_of(method) != "get":
+        return None
+    put = do.entry(_receiver_of(method), SettingState.items, name)
+    return put if put is not None and not put.any(lambda each: each is UNBOUND) else None
 
 
 def _entries_by_name(do: LibraryContext, values: Values) -> list[tuple[str, Values]]:

@@ -17,7 +17,7 @@ DDP wants `device_ids=[local_rank]` and the model on that GPU.
 
 The ids or the device of the model are not known; DataParallel's model is moved after the wrap and before the first
 call; both are the current device in different words; only rank 0 calls the model, whose own GPU is the first one; a
-framework starts the processes, which may be a single one.
+framework starts the processes, which may be a single one; a single process makes no group, and DDP ends without one.
 
 ## Sources
 
@@ -35,6 +35,8 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind, chain_of
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.questions.devices_compared import (
     certain_device,
     device_called,
@@ -96,6 +98,9 @@ class DeviceIdsMismatch(Rule):
                 "`device_ids` here: every rank ends with an error.",
                 remedy="Give each rank its own GPU: `device_ids=[local_rank]`.",
             )
+        # A single process that makes no group ends before, with GPU401.
+        if program.world is LaunchWorld.SINGLE and not program.has(InitGroup):
+            return None
         # A model on the CPU ends in another error, which is GPU207.
         wanted, actual = _first_id(wrap), _resolved(program, certain_device(wrap.model_device))
         # A model that all ranks put on one GPU by its number is GPU204.

@@ -14,8 +14,9 @@ Put the three calls in the order `backward()`, `step()`, `zero_grad()`. No autom
 
 There is no optimizer, as where gradients of inputs are wanted or the weights are changed by hand; the optimizer or its
 model is passed to code that could not be read, or a call in the loop could not be followed; a framework does the rest;
-the step comes first in a loop and uses the gradients of the previous iteration; a closure given to `step` runs
-`backward()`, or a hook of the parameters steps during it.
+the step comes first in a loop and uses the gradients of the previous iteration; it comes before the training, in which
+the optimizer steps with gradients; a closure given to `step` runs `backward()`, or a hook of the parameters steps
+during it.
 
 ## Sources
 
@@ -157,7 +158,7 @@ class StepMissing(Rule):
         fed = (event for event in program.events(Backward) if feeds(program, event, optimizer))
         # With no backward that surely feeds this optimizer, its gradients come from somewhere else.
         backward = next((event for event in fed if repeating_loop(event) is not None), None)
-        if cleared is None or backward is None:
+        if cleared is None or backward is None or _steps_with_them(program, step, backward):
             return None
         # The wording depends on it: cleared too late, or computed too late.
         early = any(event.order < cleared.order and same_round(event, step) for event in program.events(Backward))
@@ -168,6 +169,18 @@ class StepMissing(Rule):
             remedy="Order the calls as `backward()`, `step()`, `zero_grad()`.",
             because=[("cleared here", cleared.location), ("the gradients are computed here", backward.location)],
         )
+
+
+def _steps_with_them(program: Program, idle: OptimizerStep, backward: Backward) -> bool:
+    """The optimizer steps elsewhere with these gradients: before the loop a step only prepares it."""
+    return any(
+        step.optimizer == idle.optimizer
+        and step.location != idle.location
+        and step.order > backward.order
+        and isinstance(step.optimizer, Optimizer)
+        and _cleared_just_before(program, step, step.optimizer) is None
+        for step in program.events(OptimizerStep)
+    )
 
 
 def _another_steps(program: Program, backward: Backward) -> bool:

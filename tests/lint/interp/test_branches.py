@@ -584,3 +584,62 @@ def test_a_counter_says_that_not_every_round_comes_by(paper):
     assert [loop.location.line for loop in shown.loops] == [4, 5]
     (guard,) = shown.condition
     assert guard.atom.text == "step % 10 == 0"
+
+
+def test_a_number_that_was_compared_is_something_or_nothing(paper):
+    paper(
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gpus", type=int)
+        args = parser.parse_args()
+        if args.gpus > 1:
+            reveal(not args.gpus)  #: False
+        if args.gpus == 0:
+            reveal(not args.gpus)  #: True
+        if args.gpus < 4:
+            reveal(not args.gpus)  #: not (args.gpus)
+        """
+    )
+
+
+def test_what_an_assertion_says_holds_again_behind_the_same_test(paper):
+    paper(
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--stage", type=int)
+        parser.add_argument("--ddp", action="store_true")
+        parser.add_argument("--fast", action="store_true")
+        args = parser.parse_args()
+        if args.stage == 2:
+            assert not args.ddp
+            if args.fast:
+                raise ValueError("too fast")
+        kind = "wrapped" if args.ddp else "bare"
+        reveal(kind)  #: 'wrapped' if args.ddp | 'bare' if not (args.ddp)
+        if args.stage == 2:
+            reveal(kind)  #: 'bare'
+            reveal(not args.fast)  #: True
+        else:
+            reveal(kind)  #: 'wrapped' if args.ddp | 'bare' if not (args.ddp)
+        if args.ddp:
+            reveal(not args.stage == 2)  #: True
+        """
+    )
+
+
+def test_what_is_something_is_neither_none_nor_false(paper):
+    paper(
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--name")
+        args = parser.parse_args()
+        if args.name:
+            reveal(not args.name is False)  #: True
+            reveal(not args.name is None)  #: True
+            reveal(not args.name == "")  #: True
+            reveal(not args.name == "a")  #: not (args.name == 'a')
+        """
+    )

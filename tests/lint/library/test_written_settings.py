@@ -160,3 +160,17 @@ def test_the_member_of_a_registry_that_a_file_names(paper):
     depth: 12
     """
     )
+
+
+def test_an_entry_that_was_put_there_is_what_get_finds(paper):
+    paper(
+        """
+        import os, yaml
+        config = yaml.safe_load(open(os.environ["CONFIG"]))
+        config["train"]["local_rank"] = int(os.environ["LOCAL_RANK"])
+        if config["debug"]:
+            config["seed"] = 3
+        reveal(config["train"].get("local_rank", 0))  #: local rank
+        reveal(config.get("seed", 1))  #: setting config.get('seed', 1)
+        """
+    )
