@@ -16,8 +16,9 @@ Pass `use_reentrant=False`, which PyTorch recommends. Safe: it computes the same
 
 ## Silent when
 
-The wrapper is given `static_graph=True`; `find_unused_parameters` or `use_reentrant` is not known; the checkpointing is
-done by a library, or stands under a test that is not decided in the program.
+The wrapper is given `static_graph=True`; `find_unused_parameters` or `use_reentrant` is not known; the part is given
+batches alone, of which no graph is made; the checkpointing is done by a library, or stands under a test that is not
+decided in the program.
 
 ## Sources
 
