@@ -113,7 +113,7 @@ def is_emptied(asked: Literal, options: Options) -> bool:
 def _on_command_line(value: Value, options: Options) -> Const | None:
     """What an option of the command line is by default."""
     option = _option(value, options)
-    return Const(option.default) if option is not None and option.flag.startswith("-") else None
+    return option.default if option is not None and option.flag.startswith("-") else None
 
 
 def as_chosen(asked: Iterable[Premise], options: Options) -> str:
