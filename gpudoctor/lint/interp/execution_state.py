@@ -481,8 +481,6 @@ class ExecutionState(AssumedLaunch):
     def run_branch(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Fork:
         """Follow one side of a branch."""
         inside = base.conjoined_with(literal)
-        for each in self.settled.leaves_alone(inside) if self.settled else ():
-            inside = inside.conjoined_with(each)
         with self.fork(inside) as side:
             # Only what is new: a switch around the whole program was noted further out.
             self.enclosing += tuple([part for part in inside if part not in base.literals])
@@ -535,6 +533,8 @@ class ExecutionState(AssumedLaunch):
         if self.unreachable:
             return NONE_SET
         here = values.restrict(self.path)
+        if self.settled and len(here.bindings) > 1:
+            here = self._left_by_settled(here)
         # By far the most visits: no layer and no join is needed.
         if len(here.bindings) == 1:
             return visit(here.bindings[0].value)
@@ -561,6 +561,14 @@ class ExecutionState(AssumedLaunch):
             self.path = base
         self.end_choice()
         return self.widen_if_large(union(results), node)
+
+    def _left_by_settled(self, values: Values) -> Values:
+        """The values that may be here, where of some tests one always holds."""
+        inside = self.path
+        for each in self.settled.leaves_alone(inside):
+            inside = inside.conjoined_with(each)
+        left = values.restrict(inside) if inside is not self.path else values
+        return left if left.bindings else values
 
     def widen_if_large(self, values: Values, node: ast.AST) -> Values:
         """The values, or one unknown where they are so many that each further step would multiply them."""

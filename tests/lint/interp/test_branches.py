@@ -619,7 +619,7 @@ def test_what_an_assertion_says_holds_again_behind_the_same_test(paper):
         kind = "wrapped" if args.ddp else "bare"
         reveal(kind)  #: 'wrapped' if args.ddp | 'bare' if not (args.ddp)
         if args.stage == 2:
-            reveal(kind)  #: 'bare'
+            reveal(kind.upper())  #: 'BARE'
             reveal(not args.fast)  #: True
         else:
             reveal(kind)  #: 'wrapped' if args.ddp | 'bare' if not (args.ddp)
