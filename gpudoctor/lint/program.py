@@ -12,9 +12,10 @@ from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import asks_setting_for_rank
-from gpudoctor.lint.domain.value import Text, Value, Values
+from gpudoctor.lint.domain.symbols import RANK_NAMES, asks_setting_for_rank
+from gpudoctor.lint.domain.value import Anonymous, Text, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
@@ -594,7 +595,7 @@ class Program:
         passed = by is PassedBy.EVERY_RANK or (by is PassedBy.UNCERTAIN and self._whichever_it_is(event))
         alone = self.by_one_process(event) or self.without_others(event)
         asked = any(map(asks_setting_for_rank, event.condition.literals))
-        met = self.has_entry or event.context.frames[:2] in self._met_in or self.whole
+        met = self.has_entry or (event.context.frames[:2] in self._met_in and not _asks_caller(event)) or self.whole
         return met and passed and not alone and not asked
 
     @cached_property
@@ -754,3 +755,10 @@ def ranks_in_words(event: Event) -> str:
 
 def _in_text(place: Location | None) -> tuple[str, int, int]:
     return (place.path, place.line, place.column) if place is not None else ("", 0, 0)
+
+
+def _asks_caller(event: Event) -> bool:
+    """A test on its way asks what the caller of a function hands over as its rank, as far as the name can tell."""
+    terms = (part.term for each in event.condition for part in provenance_of(each) if isinstance(part, Unknown))
+    given = (term.of for term in terms if isinstance(term, Anonymous) and term.kind == "parameter")
+    return any(isinstance(each, tuple) and each[-1] in RANK_NAMES for each in given)
