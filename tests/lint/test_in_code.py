@@ -6,7 +6,7 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.value import in_code
+from gpudoctor.lint.questions.names import in_code
 
 PLACE = Location("train.py", 1, 1)
 

@@ -69,8 +69,10 @@ def test_parts_of_a_library_may_differ_from_the_whole():
 
 ARE_NONE = (
     "gpudoctor.run.instruments.loggers", "gpudoctor.lint.library.register", "gpudoctor.lint.launchfiles.launchers",
+    "gpudoctor.lint.source.needed_versions",
 )  # fmt: skip
-"""The calls of loggers that a run listens to, our own files, some of which are named after libraries, and commands."""
+"""The calls of loggers that a run listens to, our own files, some of which are named after libraries, commands, and
+what stands in requirements."""
 
 
 def test_no_other_place_lists_libraries():

@@ -43,8 +43,10 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "pytorch_pretrained_bert", "pytorch_transformers", "shlex", "shutil.copyfileobj", "subprocess",
         "torch.hub.load", *functions("downloads"),
     ),
-    "dynamic_import": ("builtins.__import__", "builtins.eval", "hydra.utils.get_class",
-        "hydra.utils.get_method", "hydra.utils.get_object", "importlib", "monai.utils"),
+    "dynamic_import": (
+        "builtins.__import__", "builtins.eval", "diffusers.utils", "hydra.utils.get_class", "hydra.utils.get_method",
+        "hydra.utils.get_object", "importlib", "monai.utils", "transformers.file_utils", "transformers.utils",
+    ),
     "frameworks": ("fairscale", *taking_charge(), *(each.removesuffix(".") for each in belonging())),
     "fully_sharded": (
         "torch.distributed._composable", "torch.distributed.fsdp", "torch.distributed.tensor.experimental",

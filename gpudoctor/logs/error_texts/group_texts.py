@@ -237,7 +237,7 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU501", "GPU412"),
     ),
     ErrorText(
-        r"^AssertionError\s*$",
+        r"^\s*AssertionError\s*$",
         _OWN,
         "The process group is destroyed where none is left: it was never made in this process, or destroyed before.",
         "Ask `dist.is_initialized()` first, and destroy it in one place.",

@@ -197,7 +197,8 @@ OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 """Kinds of values that only one such file makes."""
 REFUSED_TO_OTHERS = {
     ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"),
-    ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "start"),
+    ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "parse_args"),
+    ("Instance", "start"),
     *(("Instance", "save_hyperparameters"), ("Module", "save_hyperparameters")),
     ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "to_iterable_dataset"), ("Unknown", "train_test_split"),
     ("Module", "merge_and_unload"), ("Module", "unload"), ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
@@ -253,6 +254,7 @@ Net.from_pretrained(loss)
 Net.load_from_checkpoint(loss)
 Own().keep()(model)
 Own().save_hyperparameters(model)
+Own().parse_args()(model)
 scaler(loss, optimizer)
 model.backward(loss)
 model.save_checkpoint("x.pt")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, ShardingRefused, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.questions.names import name_of
 
 START = """
 import torch

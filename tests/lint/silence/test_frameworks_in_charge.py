@@ -30,21 +30,22 @@ def test_a_framework_is_told_where_its_trainer_is_made(tell: Tell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("imported", "base", "constructor", "who"),
+    ("imported", "base", "constructor", "does"),
     [
-        ("transformers.trainer", "Trainer", "", "the Trainer of Transformers"),
-        ("transformers", "Seq2SeqTrainer", "super().__init__(*given)", "the Trainer of Transformers"),
-        ("lightning.pytorch.cli", "LightningCLI", "", "Lightning"),
+        # As where the library's own class is made.
+        ("transformers.trainer", "Trainer", "", "the Trainer of Transformers takes charge"),
+        ("transformers", "Seq2SeqTrainer", "super().__init__(*given)", "the Trainer of Transformers takes charge"),
+        ("lightning.pytorch.cli", "LightningCLI", "", "Lightning runs the training"),
     ],
 )
 def test_a_trainer_of_ones_own_under_that_of_a_framework(
-    tell: Tell, imported: str, base: str, constructor: str, who: str
+    tell: Tell, imported: str, base: str, constructor: str, does: str
 ) -> None:
     made = f"def __init__(self, *given):\n        {constructor}" if constructor else "pass"
     step = "class Net:\n    def training_step(self, batch):\n        return batch\n"
     owner = f"from {imported} import {base}\nclass Mine({base}):\n    {made}\nclass Ours(Mine): pass\n"
     told = tell("train.py", train=f"{owner}{step}Ours(Net()).train()\n")
-    assert told.lines[0].startswith(f"train.py: {who} runs the training at line ")
+    assert told.lines[0].startswith(f"train.py: {does} at line ")
 
 
 def test_a_framework_beside_a_training_of_ones_own(tell: Tell) -> None:
