@@ -328,7 +328,7 @@ class Program:
     @cached_property
     def distributed(self) -> bool:
         """Several processes train together: a process group is made, or a wrapper that needs one."""
-        if not self.world.several_processes or self.plays_alone or self._does_nothing_together or self._is_tool:
+        if not self.world.several_processes or self.plays_alone or self._does_nothing_together or self._runs_alone:
             return False
         if self.has(InitGroup, Spawn):
             return True
@@ -354,9 +354,12 @@ class Program:
         return not any(event.condition.divergence & Divergence.RANK for event in self.log)
 
     @cached_property
-    def _is_tool(self) -> bool:
-        """It trains nothing, and the project says that it is started alone, as others of its programs are not."""
-        does_more = self.has(Backward, Spawn) or self.frameworks or self.stops or self.started_in_several
+    def _runs_alone(self) -> bool:
+        """One process runs it: tests, which say of ranks what they like, or a tool, which trains nothing and which the
+        project starts alone, as it does not start others."""
+        if self.only_tests or self.has(Spawn):
+            return not self.has(Spawn)
+        does_more = self.has(Backward) or self.frameworks or self.stops or self.started_in_several
         return self.has_entry and not does_more and self.documented.starts_alone()
 
     @property
@@ -415,7 +418,7 @@ class Program:
         told = any(event.of_launcher for event in self.events(EnvironmentRead)) or self._declares_local_rank
         expects = expects or (bool(self.frameworks) and (told or self.has(RankAsked)))
         return self.distributed or (
-            self.world.several_processes and (self.started_in_several or (expects and not self._is_tool))
+            self.world.several_processes and (self.started_in_several or (expects and not self._runs_alone))
         )
 
     @property

@@ -129,10 +129,17 @@ def is_test(source: SourceFile) -> bool:
         return True
     if name == "conftest.py":
         return True
-    functions = [each for each in source.tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    collected = name.startswith("test_") or name.endswith("_test.py")
-    return collected and (
-        any(each.name.startswith("test") for each in functions) or any(each.name.startswith("Test") for each in classes)
+    if not (name.startswith("test_") or name.endswith("_test.py")):
+        return False
+    # Of a class it may not be seen that `unittest` is behind its base.
+    functions = [
+        each
+        for body in (source.tree.body, *(each.body for each in classes))
+        for each in body
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    return any(each.name.startswith("test") for each in functions) or any(
+        each.name.startswith("Test") for each in classes
     )
 
 

@@ -189,6 +189,7 @@ def test_the_functions_of_commands_start_programs(tmp_path: Path) -> None:
     [
         ("test_x.py", "def test_it(): pass\n", True),
         ("x_test.py", "class TestIt: pass\n", True),
+        ("x_test.py", "from elsewhere import Base\nclass It(Base):\n    def test_it(self): pass\n", True),
         ("x.py", "import unittest\nclass It(unittest.TestCase): pass\n", True),
         ("conftest.py", "", True),
         # A program that measures, or one that is tried out.
@@ -315,3 +316,24 @@ class Words(nn.Module):
     assert not lint(tmp_path, folder=tmp_path, select=("GPU214",))
     write(tmp_path, {"layers.py": layers.replace("super().__init__()", "pass").replace("get().words", "9")})
     assert lint(tmp_path, folder=tmp_path, select=("GPU214",))
+
+
+IN_A_GROUP = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+def {name}(path):
+    dist.init_process_group("gloo", rank=0, world_size=2)
+    model = DistributedDataParallel(torch.nn.Linear(4, 4))
+    model(torch.ones(1, 4)).sum().backward()
+    torch.save(model.state_dict(), path / "model.pt")
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(("name", "codes"), [("test_saves", []), ("saves", ["GPU601"])])
+def test_what_a_test_says_of_ranks_is_made_up(name: str, codes: list[str], tmp_path: Path) -> None:
+    (tmp_path / "test_model.py").write_text(IN_A_GROUP.format(name=name))
+    found = lint(tmp_path / "test_model.py", folder=tmp_path, select=("GPU601",))
+    assert [each.code for each in found] == codes
