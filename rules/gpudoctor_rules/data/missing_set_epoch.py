@@ -49,10 +49,11 @@ class MissingSetEpoch(Rule):
     severity = Severity.WARNING
     # The call only changes a seed that all ranks share.
     fix_safety = Safety.SAFE
-    of_ranks = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # A notebook is started by itself, and may be one of several processes all the same.
+        program = program.of_ranks
         # What is only evaluated, with gradients or without, may be read in any order.
         if program.whole and not program.managed_by and not program.has(MakeOptimizer, OptimizerStep):
             return
