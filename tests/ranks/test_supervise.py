@@ -22,7 +22,8 @@ from tests.support.ranks import RankLimits, supervise
 adopt_orphans()
 stranger = subprocess.Popen(["sleep", "600"])
 ranks = [subprocess.Popen([sys.executable, "-c", code], start_new_session=True).pid for code in sys.argv[1:]]
-print([each.status for each in supervise(ranks, RankLimits(deadline=20, still=20, after_failure=20))])
+limits = RankLimits(deadline=20, still=20, after_failure=20)
+print([each.status for each in supervise(ranks, limits, strangers=[stranger.pid])])
 print("stranger lives", stranger.poll() is None)
 stranger.kill()
 stranger.wait()

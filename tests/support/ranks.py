@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from gpudoctor.ranks.loopback import LOOPBACK
 from gpudoctor.ranks.process_tree import ON_LINUX, busy_seconds, children, descendants, end_all, reap
@@ -64,14 +64,19 @@ class RankLimits:
     """For the other ranks, once one has failed."""
 
 
-def supervise(ranks: Sequence[int], limits: RankLimits, before_kill: Callable[[], None] = lambda: None) -> list[Exit]:
+def supervise(
+    ranks: Sequence[int],
+    limits: RankLimits,
+    before_kill: Callable[[], None] = lambda: None,
+    strangers: Collection[int] | None = None,
+) -> list[Exit]:
     """Wait until all `ranks`, children that lead a process group each, have ended; kill those over the limits.
 
     `before_kill` is called while ranks that stand still are there to be asked. Call `adopt_orphans` before starting
-    them, if grandchildren whose parents have died are to end too.
+    them, if grandchildren whose parents have died are to end too. `strangers` are the children that were there before
+    and are to live; who does not say takes those that are there by now, orphans of ranks that were quicker among them.
     """
-    # Children that were there before are not ours to end.
-    strangers = set(children(os.getpid())) - set(ranks)
+    strangers = set(children(os.getpid())) - set(ranks) if strangers is None else set(strangers)
     started = time.monotonic()
     stillness = Stillness(ranks)
     exits: dict[int, Exit] = {}
