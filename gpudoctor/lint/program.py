@@ -357,10 +357,12 @@ class Program:
     def _runs_alone(self) -> bool:
         """One process runs it: tests, which say of ranks what they like, or a tool, which trains nothing and which the
         project starts alone, as it does not start others."""
-        if self.only_tests or self.has(Spawn):
-            return not self.has(Spawn)
+        if self.has(Spawn):
+            return False
+        if not self.has_entry:
+            return self.only_tests
         does_more = self.has(Backward) or self.frameworks or self.stops or self.started_in_several
-        return self.has_entry and not does_more and self.documented.starts_alone()
+        return not does_more and self.documented.starts_alone()
 
     @property
     def may_begin_group(self) -> bool:

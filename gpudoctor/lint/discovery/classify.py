@@ -131,16 +131,12 @@ def is_test(source: SourceFile) -> bool:
         return True
     if not (name.startswith("test_") or name.endswith("_test.py")):
         return False
-    # Of a class it may not be seen that `unittest` is behind its base.
-    functions = [
-        each
-        for body in (source.tree.body, *(each.body for each in classes))
-        for each in body
-        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]
-    return any(each.name.startswith("test") for each in functions) or any(
-        each.name.startswith("Test") for each in classes
-    )
+    functions = [each.name for each in source.tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if any(each.startswith("test") for each in functions) or any(each.name.startswith("Test") for each in classes):
+        return True
+    # It may not be seen that `unittest` is behind the base of a class. A trainer has a method `test`.
+    methods = (each for made in classes if made.bases for each in made.body if isinstance(each, ast.FunctionDef))
+    return any(each.name.startswith("test_") for each in methods)
 
 
 # --- many files -------------------------------------------------------------------------------------------------------

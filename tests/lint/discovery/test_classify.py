@@ -195,6 +195,7 @@ def test_the_functions_of_commands_start_programs(tmp_path: Path) -> None:
         # A program that measures, or one that is tried out.
         ("torchrun_test.py", "def main(): pass\nmain()\n", False),
         ("test.py", "def test(model): pass\ntest(1)\n", False),
+        ("net_test.py", "from elsewhere import Base\nclass Trainer(Base):\n    def test(self): pass\n", False),
         ("latest.py", "def test_it(): pass\n", False),
     ],
 )
