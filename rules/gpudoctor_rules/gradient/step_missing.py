@@ -173,7 +173,8 @@ class StepMissing(Rule):
 
 def _steps_with_them(program: Program, idle: OptimizerStep, backward: Backward) -> bool:
     """The optimizer steps elsewhere with these gradients: before the loop a step only prepares it."""
-    return any(
+    around = {loop.identity for loop in backward.loops}
+    return not any(loop.identity in around for loop in idle.loops) and any(
         step.optimizer == idle.optimizer
         and step.location != idle.location
         and step.order > backward.order
