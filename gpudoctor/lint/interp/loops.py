@@ -210,13 +210,13 @@ class _FollowedLoop:
             # An epoch begins once for each time the loop is entered.
             if enters and self._loaders:
                 self._begin_epoch(loop.event)
-            begun, statements = m.clock, m.statements
+            begun, spent = m.clock, m.statements
             with m.store.delta() as written:
                 self._goes_on = bind()
                 if self._goes_on is not False:
                     m.execute(self._node.body)
                 live = [] if m.unreachable else [PathExit(written, m.path)]
-        self._took = m.statements - statements
+        self._took = m.statements - spent
         if loop.breaks:
             before_round = m.store.changes_since(self._depth - 1)
             # After a `break` the `else` of the loop is left out.
