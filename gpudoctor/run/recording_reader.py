@@ -45,6 +45,7 @@ from gpudoctor.run.recording import (
 )
 from gpudoctor.run.recording.call_counts import (
     Again,
+    BetweenSteps,
     Clip,
     Compiled,
     GatheredIntoOne,
@@ -81,6 +82,7 @@ _FACTS: dict[str, tuple[str, type[Any]]] = {
     "clips": ("clip", Clip),
     "averaged_again": ("averaged again", Again),
     "stepped_early": ("stepped early", SteppedEarly),
+    "between_steps": ("between steps", BetweenSteps),
     "gathered_into_one": ("gathered into one", GatheredIntoOne),
     "loggers": ("logger", Logger),
     "sums": ("sum", Sum),
@@ -232,7 +234,6 @@ def _process(lines: list[JsonLine], folder: Path) -> Process | None:
         schedules=told.last("schedule", RecordedSchedule, "number"),
         engines=told.last("engine", RecordedEngine, "number"),
         inputs=tuple(line["print"] for line in told.of("input")),
-        kept_gradients={line["step"]: line["kept"] for line in told.of("first backward")},
         collectives=tuple(collective_of(entry) for line in told.of("collectives") for entry in line["entries"]),
         crash=next(map(_crash, told.of("crash")), None),
         option=next(iter(told.each("local rank", RecordedOption)), None),

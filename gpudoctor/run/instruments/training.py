@@ -20,6 +20,7 @@ from gpudoctor.run.instruments.collective_calls import memory_of
 from gpudoctor.run.instruments.command_line import tell_local_rank
 from gpudoctor.run.instruments.crashes import tell_the_rest
 from gpudoctor.run.instruments.fingerprints import sums_of
+from gpudoctor.run.instruments.kept_gradients import KeptGradients
 from gpudoctor.run.instruments.losses import Losses
 from gpudoctor.run.instruments.models import look, tell_searches
 from gpudoctor.run.instruments.randomness import tell_generators
@@ -91,6 +92,7 @@ def watch(state: State) -> None:
                 backward(*args, **keywords)
         finally:
             state.going_back = False
+        steps.after_backward()
 
     torch.autograd.backward = watched
 
@@ -121,7 +123,8 @@ class _Steps:
         self._draw = state.recorder.guarded(tell_generators)
         self._rest = state.recorder.guarded(tell_the_rest)
         self._backward_at: Any = None
-        self._stepped: list[torch.Tensor] = []
+        self._kept = KeptGradients(state)
+        self.after_backward = state.recorder.guarded(self._kept.after_backward)
 
     def begin(self, optimizer: Any, args: Any, keywords: Any) -> None:
         """Before a step. One that is only counted is not guarded, which would cost more than to count it."""
@@ -190,6 +193,7 @@ class _Steps:
         # A closure that is given to the step, as Lightning does, has the forward and the backward inside of it.
         within = sum(state.spans.values()) - self._spent
         state.spend("optimizer", max(0.0, clock.perf_counter() - self._began - within))
+        self._kept.tell()
         # First, because it asks for the backwards of this step.
         clips = self._clips.counted(optimizer)
         self._tell(self._known[id(optimizer)], {**state.new_counts(), **clips})
@@ -249,11 +253,7 @@ class _Steps:
             state.count("synced backwards")
         if any(map(_synced_all_the_same, wrappers)):
             state.count("synced in no_sync")
-        # Once after each of the first steps: gradients that were not cleared are added to.
-        if self._stepped and state.steps <= 4:
-            kept = any(each.grad is not None and bool(each.grad.detach().any()) for each in self._stepped)
-            state.write("first backward", step=state.steps, kept=kept)
-        self._stepped = []
+        self._kept.before_backward()
 
     def _tell_communication(self) -> None:
         """What DDP has clocked of a backward that was not told yet."""
@@ -322,7 +322,7 @@ class _Steps:
         ]
         both = zip(labels, parameters, strict=True)
         idle = [label for label, each in both if each.requires_grad and each.grad is None]
-        self._stepped = [each for each in parameters if each.requires_grad][:8]
+        self._kept.follow(parameters)
         chosen = _affordable(parameters)
         self._state.write(
             "check",

@@ -11,9 +11,10 @@ from itertools import permutations
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK, meaning_of
 from gpudoctor.logs.error_texts.error_text import FailureRole
-from gpudoctor.record import dataclass, field, replace
+from gpudoctor.record import dataclass, replace
 from gpudoctor.run.recording.call_counts import (
     Again,
+    BetweenSteps,
     Clip,
     Compiled,
     GatheredIntoOne,
@@ -492,8 +493,7 @@ class Process:
     loggers: tuple[Logger, ...] = ()
     sums: tuple[Sum, ...] = ()
     reads: tuple[TensorRead, ...] = ()
-    kept_gradients: Mapping[int, bool] = field(default_factory=dict)
-    """After a step, whether its gradients were still there when the next backward began."""
+    between_steps: tuple[BetweenSteps, ...] = ()
     saves: tuple[Written, ...] = ()
     opens: tuple[Written, ...] = ()
     collectives: tuple[RecordedCollective, ...] = ()

@@ -23,6 +23,17 @@ class Again:
 
 
 @dataclass(frozen=True)
+class BetweenSteps:
+    """What so many backwards between two steps found of gradients: those of the step before were `kept`; and how many
+    found nothing more of what the one before, of the same place, had left."""
+
+    kept: bool
+    backwards: int
+    lost: int
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class SteppedEarly:
     """An optimizer took a gradient that a `call`, begun at `place`, may still have been writing: nobody had waited."""
 

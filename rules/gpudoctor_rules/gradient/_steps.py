@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from gpudoctor.api.pack import ClearGradients, Event, Loop, Program, Value
+    from gpudoctor.run.recording import Process
+    from gpudoctor.run.recording.call_counts import BetweenSteps
+
+
+def between_steps(rank: Process) -> tuple[BetweenSteps, ...]:
+    """What was seen of the gradients between steps of the only optimizer; empty where that tells nothing."""
+    # With several, each is cleared before its own backward.
+    return rank.between_steps if len(rank.optimizers) == 1 and len(rank.between_steps) > 1 else ()
 
 
 def is_followed(program: Program, optimizer: Value, *, knows: AbstractSet[str] = frozenset()) -> bool:

@@ -40,10 +40,12 @@ from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import steps_less_often
-from gpudoctor_rules.gradient._steps import clears_all, may_feed
+from gpudoctor_rules.gradient._steps import between_steps, clears_all, may_feed
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.run.recording import Process
+    from gpudoctor.run.recording.call_counts import BetweenSteps
 
 _HELD_BACK = "accumulate"
 
@@ -78,6 +80,26 @@ class AccumulatedGradientsCleared(Rule):
                 remedy=f"Clear them after `{call}`.",
                 because=[("the gradients are computed here", backward.location), ("the step is here", step.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks:
+            looked_at = _accumulating(rank)
+            if looked_at and all(each.lost for each in looked_at) and (at := looked_at[0].place) is not None:
+                yield self.found(
+                    at,
+                    f"In {len(looked_at)} of {len(looked_at)} steps that were looked at, a backward found nothing any "
+                    "more of what the one before it had left for the same step: the gradients were cleared in between.",
+                    remedy="Call `optimizer.zero_grad()` after `optimizer.step()`, as rarely as that.",
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(map(_accumulating, recording.ranks))
+
+
+def _accumulating(rank: Process) -> list[BetweenSteps]:
+    several = [each for each in between_steps(rank) if each.backwards > 1]
+    return several if len(several) > 1 else []
 
 
 def _cleared_in_vain(

@@ -35,7 +35,7 @@ from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import After, Either, Holds, Repair, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import is_followed, may_clear, repeating_loop
+from gpudoctor_rules.gradient._steps import between_steps, is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording, Value
@@ -79,19 +79,18 @@ class GradientsNeverCleared(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks:
-            # With several, each is cleared before its own backward.
-            kept = rank.kept_gradients if len(rank.optimizers) == 1 else {}
-            if len(kept) > 1 and all(kept.values()) and (at := rank.optimizers[0].backward) is not None:
+            steps = between_steps(rank)
+            if steps and all(each.kept for each in steps) and (at := rank.optimizers[0].backward) is not None:
                 yield self.found(
                     at,
-                    f"After {len(kept)} of {len(kept)} steps that were looked at, the gradients "
+                    f"After {len(steps)} of {len(steps)} steps that were looked at, the gradients "
                     "of the step before were still there: this backward adds to them.",
                     remedy="Call `optimizer.zero_grad()` once for each step, before `backward`.",
                 )
                 return
 
     def could_show(self, recording: Recording) -> bool:
-        return any(len(rank.kept_gradients) > 1 and len(rank.optimizers) == 1 for rank in recording.ranks)
+        return any(map(between_steps, recording.ranks))
 
 
 def _clearing(step: OptimizerStep, optimizer: Optimizer) -> Repair:
