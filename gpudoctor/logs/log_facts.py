@@ -96,7 +96,8 @@ TOOLS = frozenset(
     "tensorboard tensorboardX wandb mlflow comet_ml clearml wrapt tqdm rich loguru yaml fsspec aiohttp httpx "
     "httpcore requests urllib3 multiprocess dill cloudpickle joblib PIL cv2 h5py lmdb decord webdataset timm "
     "einops mmcv mmengine fvcore iopath jsonargparse typing_extensions pydantic six ignite composer streaming "
-    "gpudoctor tensorflow jax nemo pkg_resources setuptools importlib_metadata".split()
+    "torch_npu vllm_ascend trl unsloth unsloth_zoo gpudoctor tensorflow jax nemo pkg_resources setuptools "
+    "importlib_metadata".split()
 )
 """Packages of which a line says nothing about the program that called them."""
 _CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(TOOLS))})/(?:src/)?\1/(?!examples/)", re.IGNORECASE)

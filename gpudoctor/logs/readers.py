@@ -37,7 +37,7 @@ _TELLING = re.compile(
         (
             r"Traceback \(most recent",
             r'File "[^"]+", line \d|", line \d+, in ',
-            r"Exception ignored in",
+            r"Exception ignored in|ray::\S+\(\) \(pid=",
             r"most recent call first",
             r"Fatal Python error",
             r"^Process \d+: |^Timeout \([\d:.]+\)!",
@@ -140,7 +140,7 @@ _STRETCHES = tuple(
         *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "noticed that process", "Process name: "),
-        *("EI00", "EJ0001", "EE1002", "EL0004", "execute failed"),
+        *("EI00", "ray::", "EJ0001", "EE1002", "EL0004", "execute failed"),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
         *(
             "Terminated",
@@ -364,8 +364,10 @@ class LogReader:
             yield from self._summary.feed(spoken.text, at)
             if self._summary.by is not None:
                 spoken = Said(self._summary.by, self._summary.indented(spoken.text))
-            if tells or self._tracebacks.follows(spoken.by):
-                yield from self._tracebacks.feed(spoken.by, spoken.text, at)
+            if tells or self._tracebacks.busy:
+                by = self._tracebacks.whose(spoken.by, spoken.text, at)
+                if tells or self._tracebacks.follows(by):
+                    yield from self._tracebacks.feed(by, spoken.text, at)
             yield from self._stacks.feed(spoken.by, spoken.text, at)
             if tells and (self._tracebacks.busy or self._stacks.busy):
                 # These are some lines long, and several processes may write at once.
@@ -461,7 +463,7 @@ _NOTICE = re.compile(
     r"enough slots available|Permission denied \(publickey|Host key verification failed|"
     r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch|Task launch)|"
     r"CUDA error: (?!out of memory)\w|SignalException: Process \d+ got signal|"
-    r"pmixp_coll\w*: .*collective timeout|mlx[45]: \S+: got completion with error|"
+    r"pmixp_coll\w*: .*collective timeout|pmixp_client.* status = -61\b|mlx[45]: \S+: got completion with error|"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
     # Every process that comes before the first one is refused for a moment; these do not come by themselves.
     r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"

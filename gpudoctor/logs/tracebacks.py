@@ -50,6 +50,8 @@ _AT_ONCE = re.compile(
 _REPEATED = re.compile(r"(?P<text>.{1,400}?)(?P=text)+$")
 _CONTEXT = ("During handling of the above exception", "The above exception was the direct cause")
 _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")
+_OF_RAY = re.compile(r"(?:[\w.]+(?:\(\w+\))?: )?ray::\S+\(\) \((?P<tag>pid=\d+), ip=(?P<host>[\w.:]+)[,)]")
+"""What Ray writes in front of the calls of a task that failed in another process."""
 _OF_A_RANK = re.compile(r"last\): \(RANK \d+\)")
 """What each rank is told of the others where a checkpoint fails on one of them."""
 _ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|replica) \d+")
@@ -166,6 +168,7 @@ class TracebackReader:
         self._spawned: int | None = None
         self._named_at: LogPlace | None = None
         self._ignored: Speaker | None = None
+        self._error_line: tuple[Speaker, int] | None = None
 
     @property
     def busy(self) -> bool:
@@ -176,8 +179,19 @@ class TracebackReader:
         """Something of this speaker is open, so that its next lines matter."""
         return by in self._open or by in self._texts or by in self._earlier or self._spawned is not None
 
+    def whose(self, by: Speaker, text: str, at: LogPlace) -> Speaker:
+        """Who has said a line: launchers name only the first line of what a process has written at once."""
+        if self._error_line is None or by.is_known or self.follows(by) or not text[:1].isspace() or _BAR.search(text):
+            return by
+        last, order = self._error_line
+        return last if last in self._texts and order == at.order - 1 else by
+
     def feed(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
         """One line; the exceptions that are complete with it."""
+        yield from self._fed(by, text, at)
+        self._error_line = (by, at.order) if by in self._texts else None
+
+    def _fed(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
         if spawned := _SPAWNED.search(text):
             # `mp.spawn` tells in the parent what happened in a rank.
             self._spawned = int(spawned["rank"])
@@ -187,7 +201,11 @@ class TracebackReader:
             return
         if text.startswith(_IGNORED):
             self._ignored = by
-        if BEGIN in text:
+        if "ray::" in text and (remote := _OF_RAY.match(text)):
+            # The calls before are of who waited for it, which tell where it was called.
+            opened = self._open.setdefault(by, _OpenTraceback(by, at, headless=True))
+            opened.by = replace(by, tag=remote["tag"], host=remote["host"])
+        elif BEGIN in text:
             yield from self._begin(by, text, at)
         elif by in self._open:
             yield from self._within(by, text, at)

@@ -52,6 +52,10 @@ LINES: tuple[tuple[str, str], ...] = (
     ("[PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump signal due to a collective timeout from  rank 13 and we",
      "timed out on the rank"),
     ("mlx5: host7: got completion with error:", "an operation failed"),
+    ("slurmstepd: error:  mpi/pmix_v4: _errhandler: n1 [24]: pmixp_client_v2.c:211: Error handler invoked: status = "
+     "-61, source = [slurm.pmix.5.0:1]", "had ended before"),
+    ("RuntimeError: oneCCL: ring.hpp:78\n  ring_blocking: EXCEPTION:\n  atl_comm->recv(buf)\n  fails with status: 1",
+     "fabric between"),
     ("huggingface_hub.errors.GatedRepoError: 403 Client Error. Cannot access gated repo for url https://hu", "licence"),
     ("OSError: ./out/last is not a local folder and is not a valid model identifier listed on 'https://hug",
      "stands for no"),

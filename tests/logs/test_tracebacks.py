@@ -464,3 +464,24 @@ def test_the_code_of_an_npu_stands_behind_the_error(tmp_path: Path) -> None:
     first = read(tmp_path, TRACEBACK.replace("KeyError: 'label'", error)).first
     assert first is not None
     assert (first.by.rank, "still in use" in (first.meaning.means if first.meaning else "")) == (3, True)
+
+
+def test_only_the_first_line_of_an_error_has_the_name_of_its_rank(tmp_path: Path) -> None:
+    """What a process writes at once is one line to the launcher; a progress bar in between is of another."""
+    error = "[rank1]: RuntimeError: [enforce fail at inline_container.cc:764] .\n"
+    first = read(tmp_path, f"{error}    PytorchStreamWriter failed writing file data/0\n  0%|    | 0/8\n").first
+    assert first is not None
+    assert (first.by.rank, first.text.splitlines()[1:]) == (1, ["    PytorchStreamWriter failed writing file data/0"])
+
+
+def test_a_task_that_failed_in_another_process_of_ray(tmp_path: Path) -> None:
+    """The error of who waited for it has the calls of the task in its text."""
+    waits = TRACEBACK.partition("KeyError")[0].replace("train.py", "driver.py")
+    task = TRACEBACK.partition("\n")[2]
+    for name in ("", "ray.exceptions.RayTaskError(KeyError): "):
+        told = f"{waits}{name}ray::Worker.next() (pid=481, ip=10.5.1.7, repr=<Worker>)\n{task}"
+        first = read(tmp_path, told).first
+        assert first is not None
+        assert (first.by.tag, first.by.host) == ("pid=481", "10.5.1.7")
+        assert first.place is not None
+        assert first.place.path == "/job/train.py"

@@ -55,19 +55,12 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         "Compute within `torch.autocast`, or bring both to one dtype.",
     ),
     ErrorText(
-        r"[Dd]uplicate GPU detected",
+        r"[Dd]uplicate GPU detected|Multiple Ranks are using the same GPU",
         _OWN,
         "Two ranks use the same GPU.",
-        "Call `torch.cuda.set_device(int(os.environ['LOCAL_RANK']))` before the process group is made.",
-        code="GPU204",
-        library="nccl",
-    ),
-    ErrorText(
-        r"Multiple Ranks are using the same GPU",
-        _OWN,
-        "Two ranks use the same GPU.",
-        "Call `torch.cuda.set_device(int(os.environ['LOCAL_RANK']))` before the process group is made.",
-        code="GPU204",
+        "Call `torch.cuda.set_device(int(os.environ['LOCAL_RANK']))` before the process group is made, and start no "
+        "more processes on a node than it has GPUs.",
+        likely=("GPU204", "GPU206", "GPU423"),
         library="nccl",
     ),
     ErrorText(

@@ -157,10 +157,21 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         r"ncclRemoteError|remote process (?:has )?exit|Connection closed by (?:remote )?peer|Connection reset by peer|"
         r"Broken pipe|Connection was likely closed|Did the remote server shutdown|socketProgress|socketPollConnect|"
         r"Call to recv from .* failed|Read error \[|Socket closed|peer .* (?:has )?(?:died|left)|"
-        r"NCCL communicator was aborted|ncclCommAbort|sendBytes failed|recvValue failed|failed to recv, got 0 bytes",
+        r"NCCL communicator was aborted|ncclCommAbort|sendBytes failed|recvValue failed|failed to recv, got 0 bytes|"
+        # PMIX_ERR_LOST_CONNECTION
+        r"pmixp_client.* Error handler invoked: status = -61\b",
         _PEER,
         "Another process of the job had ended before, or, between nodes, the connection broke: look for the one that "
         "failed first.",
+    ),
+    ErrorText(
+        r"oneCCL: [\s\S]*\bEXCEPTION\b[\s\S]*fails with status",
+        _OWN,
+        "oneCCL could not send or receive between two ranks: the other one had ended, or the fabric between the nodes "
+        "failed.",
+        "Look for a rank that failed before; where there is none, try it within one node, and `FI_LOG_LEVEL=warn` says "
+        "what libfabric met.",
+        library="oneccl",
     ),
     ErrorText(
         r"DUE TO NODE FAILURE|Node failure on|srun: error: Node failure|NODE_FAIL",
