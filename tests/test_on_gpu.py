@@ -179,7 +179,13 @@ def test_a_part_that_fails_does_not_keep_the_others_from_going_on() -> None:
     failed, refused = examined(survey, ["nccl", "missing_rank"], time.monotonic() + 200)
     assert failed["ended"].startswith("failed: ")
     assert refused["ended"] == f"{NO_GPU} besides the first: this takes 2"
-    assert examined(survey, ["speed"], time.monotonic())[0]["ended"] == "not examined: the time is over"
+    assert examined(survey, ["speed"], time.monotonic())[0]["ended"] == "left out: the time is over"
+
+
+def test_what_no_time_is_left_for_is_said() -> None:
+    survey = {"torch": "2", "gpus": 0, "names": []}
+    (part,) = examined(survey, ["costs"], time.monotonic() + 6, rehearse=True)
+    assert part["ended"].endswith("; left out: GPU801, GPU803, GPU804, GPU805, GPU318, pinned memory")
 
 
 def test_a_part_that_a_cpu_can_show_nothing_of_is_not_called_rehearsed() -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tests.on_gpu.part import seconds_of
+from tests.on_gpu.part import Step, seconds_of
 
 if TYPE_CHECKING:
     from tests.on_gpu.part import Here, Tell
@@ -16,16 +16,6 @@ ASKS = "what GPU801, GPU318, GPU803, GPU804 and GPU805 cost, with and without"
 SECONDS = 75.0
 GPUS = 1
 _ROUNDS = 5
-
-
-def examine(tell: Tell, here: Here) -> None:
-    """One figure with the mistake and one without it, for each rule."""
-    _waits(tell, here)
-    _half(tell, here)
-    _clocks(tell, here)
-    _graphs(tell, here)
-    _loaders(tell, here)
-    _pinned(tell, here)
 
 
 def _model(here: Here, width: int) -> tuple[Any, Any, Any]:
@@ -186,3 +176,13 @@ def _pinned(tell: Tell, here: Here) -> None:
         without=statistics.median(each for _, each in both),
         what="seconds that `.to(non_blocking=True)` of 256 MiB keeps its host, pageable or pinned",
     )
+
+
+STEPS = (
+    Step("GPU801", 8.0, _waits),
+    Step("GPU803", 8.0, _half),
+    Step("GPU804", 4.0, _clocks),
+    Step("GPU805", 4.0, _graphs),
+    Step("GPU318", 12.0, _loaders),
+    Step("pinned memory", 4.0, _pinned),
+)

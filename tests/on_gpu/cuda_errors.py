@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.on_gpu.part import MOST_TEXT, python, run
+from tests.on_gpu.part import MOST_TEXT, Step, python, run
 
 if TYPE_CHECKING:
     from tests.on_gpu.part import Ended, Here, Tell
@@ -16,6 +16,7 @@ ASKS = "the text of each error that rules about devices name"
 SECONDS = 150.0
 GPUS = 1
 _EACH = 60.0
+_LEAST = 10.0
 _AT_ONCE = max(2, min(8, (os.cpu_count() or 2) // 2))
 
 
@@ -95,23 +96,30 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
-def examine(tell: Tell, here: Here) -> None:
-    """Start them, some at once, and keep how each has ended."""
+def _programs(tell: Tell, here: Here) -> None:
+    """Start them, some at once, and keep how each has ended; for some no time may be left."""
     # Their errors come from CUDA alone: without it one of them shows that programs are started and read.
     names = ["no such GPU"] if here.rehearsal else [name for name in PROGRAMS if PROGRAMS[name].gpus <= here.gpus]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for name, ended in zip(names, pool.map(lambda name: _ended(PROGRAMS[name], here), names), strict=True):
+            if ended is None:
+                continue
             # NCCL's warnings are on standard output.
             told = (ended.out + ended.err)[-MOST_TEXT:]
             tell(name, status=ended.status, seconds=ended.seconds, rules=list(PROGRAMS[name].rules), text=told)
 
 
-def _ended(program: Program, here: Here) -> Ended:
-    code = _START + program.code
+def _ended(program: Program, here: Here) -> Ended | None:
+    if here.left < _LEAST:
+        return None
+    code, limit = _START + program.code, min(_EACH, here.left)
     if not program.ranks:
-        return python(code, _EACH)
+        return python(code, limit)
     script = here.folder / "ranks.py"
     script.write_text(code, encoding="utf-8")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command = [*launcher, f"--nproc-per-node={program.ranks}", str(script)]
-    return run(command, _EACH, {"NCCL_DEBUG": "WARN"})
+    return run(command, limit, {"NCCL_DEBUG": "WARN"})
+
+
+STEPS = (Step("programs that fail", _LEAST, _programs),)

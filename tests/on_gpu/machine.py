@@ -11,6 +11,7 @@ from gpudoctor.probe.inventory.findings.judge import weak_points
 from gpudoctor.probe.inventory.sampler import UtilisationSampler
 from gpudoctor.probe.inventory.take import take_inventory
 from gpudoctor.record import replace
+from tests.on_gpu.part import Step
 
 if TYPE_CHECKING:
     from tests.on_gpu.part import Here, Tell
@@ -22,7 +23,7 @@ _AT_WORK = 4.0
 _MISSING = "not_available"
 
 
-def examine(tell: Tell, here: Here) -> None:
+def _inventory(tell: Tell, here: Here) -> None:
     """Take the inventory; then watch the GPUs while the first one multiplies matrices."""
     found = take_inventory()
     # The names of the machine, its addresses and variables are nobody's business: this is committed.
@@ -63,3 +64,6 @@ def _at_work(tell: Tell, uuids: list[str]) -> None:
             torch.cuda.synchronize()
     busy = {uuid: max((percent for _, percent in every), default=None) for uuid, every in sampler.samples.items()}
     tell("at work", busiest=busy, why_not=sampler.why_not, moments=[plain(each) for each in sampler.moments])
+
+
+STEPS = (Step("inventory", 20.0, _inventory),)

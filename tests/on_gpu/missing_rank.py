@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.on_gpu import nccl
-from tests.on_gpu.part import gpudoctor, json_of, launched
+from tests.on_gpu.part import Step, gpudoctor, json_of, launched
 
 if TYPE_CHECKING:
     from tests.on_gpu.part import Here, Tell
@@ -32,7 +32,7 @@ else:
 """
 
 
-def examine(tell: Tell, here: Here) -> None:
+def _missing(tell: Tell, here: Here) -> None:
     """Rank 0 calls a second collective alone."""
     if here.rehearsal:
         return
@@ -47,9 +47,12 @@ def examine(tell: Tell, here: Here) -> None:
     thread = threading.Thread(target=ask)
     thread.start()
     options = ["--no-lint", "--hang-after", "20", "--kill-on-hang", "--output-format", "json"]
-    ended = gpudoctor(["run", *options, "--output-file", str(report), "--", *launched(script, 2)], 60.0)
+    ended = gpudoctor(["run", *options, "--output-file", str(report), "--", *launched(script, 2)], min(60.0, here.left))
     thread.join()
     found = json_of(report)
     told = {name: found.get(name) for name in ("hang", "hang_verdict")}
     tell("missing", status=ended.status, **told, err=ended.err[-1500:])
     tell("ras", **asked)
+
+
+STEPS = (Step("a rank that is missing", 45.0, _missing),)

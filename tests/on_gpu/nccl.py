@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.plain import plain
 from gpudoctor.run import ras
-from tests.on_gpu.part import gpudoctor, json_of, run
+from tests.on_gpu.part import Step, gpudoctor, json_of, run
 
 if TYPE_CHECKING:
     from tests.on_gpu.part import Here, Tell
@@ -35,15 +35,9 @@ print(value.item())
 """A collective that cannot begin, since a kernel is in its way for longer than the group waits."""
 
 
-def examine(tell: Tell, here: Here) -> None:
-    """First what is healthy, then what the watchdog ends."""
+def _healthy(tell: Tell, here: Here) -> None:
     if here.rehearsal:
         return
-    _healthy(tell)
-    _watchdog(tell, here)
-
-
-def _healthy(tell: Tell) -> None:
     import torch
     import torch.distributed as dist
     from torch.cuda.nccl import version
@@ -104,6 +98,8 @@ def ras_answer() -> dict[str, Any]:
 
 
 def _watchdog(tell: Tell, here: Here) -> None:
+    if here.rehearsal:
+        return
     script = here.folder / "stuck.py"
     script.write_text(_STUCK, encoding="utf-8")
     variables = {
@@ -113,7 +109,7 @@ def _watchdog(tell: Tell, here: Here) -> None:
         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(here.folder / "recorder-"),
     }
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1", str(script)]
-    ended = run(launcher, 60.0, variables)
+    ended = run(launcher, min(60.0, here.left), variables)
     log = here.folder / "watchdog.log"
     log.write_text(ended.out + ended.err, encoding="utf-8")
     dumps = sorted(path.name for path in here.folder.glob("recorder-*"))
@@ -122,3 +118,6 @@ def _watchdog(tell: Tell, here: Here) -> None:
     logs = [str(log), *(os.path.join(here.folder, name) for name in dumps)]
     read = gpudoctor(["read", *logs, "--output-format", "json", "--output-file", str(told)], 30.0)
     tell("read", status=read.status, report=json_of(told), err=read.err)
+
+
+STEPS = (Step("flight recorder and RAS", 20.0, _healthy), Step("watchdog", 35.0, _watchdog))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -16,16 +17,26 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_TEXT = 4000
 """Characters of an output that are kept, from its end."""
 
+DONE = "done"
+"""The name under which a part tells its steps."""
+
 Tell = Callable[..., None]
 """`tell("name", figure=1.0)` keeps facts under a name, at once."""
 
 
 class Here(NamedTuple):
-    """Where a part runs: a folder for what it writes, the device, and how many GPUs there are."""
+    """Where a part runs: a folder for what it writes, the device, how many GPUs there are, and the `time.monotonic()`
+    at which it ends."""
 
     folder: Path
     device: str = "cuda"
     gpus: int = 1
+    until: float = math.inf
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left for it."""
+        return max(0.0, self.until - time.monotonic())
 
     @property
     def rehearsal(self) -> bool:
@@ -33,15 +44,21 @@ class Here(NamedTuple):
         return self.device == "cpu"
 
 
+class Step(NamedTuple):
+    """Something that a part looks at. It is left out where fewer seconds than `least` are left."""
+
+    name: str
+    least: float
+    look: Callable[[Tell, Here], None]
+
+
 class Part(Protocol):
-    """A module of this package that examines something."""
+    """A module of this package that examines something, one step after the other; after so many seconds it hangs."""
 
     ASKS: str
     SECONDS: float
     GPUS: int
-
-    def examine(self, tell: Tell, here: Here) -> None:
-        """Look, and tell."""
+    STEPS: tuple[Step, ...]
 
 
 class Ended(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.on_gpu.part import gpudoctor, json_of
+from tests.on_gpu.part import Step, gpudoctor, json_of
 
 if TYPE_CHECKING:
     from tests.on_gpu.part import Here, Tell
@@ -14,14 +14,21 @@ SECONDS = 200.0
 GPUS = 1
 
 
-def examine(tell: Tell, here: Here) -> None:
-    """A probe; where there is one GPU, another of two ranks that share it, which NCCL refuses and gloo does not."""
-    quick = ["--workload", "linear", "--quick"]
+_QUICK = ["--workload", "linear", "--quick"]
+_OF_TWO = 30.0
+"""Seconds that two ranks on one GPU take at least."""
+
+
+def _whole(tell: Tell, here: Here) -> None:
     strategies = ["--strategy", "single,data_parallel,ddp,fsdp2"]
-    alone = here.gpus == 1
-    _probe(tell, here, "probe", [*strategies, *(quick if here.rehearsal else [])], SECONDS - (80 if alone else 10))
-    if alone:
-        _probe(tell, here, "shared", ["--ranks", "2", "--strategy", "ddp", *quick], 70.0)
+    kept = _OF_TWO if here.gpus == 1 else 0.0
+    _probe(tell, here, "probe", [*strategies, *(_QUICK if here.rehearsal else [])], here.left - kept)
+
+
+def _shared(tell: Tell, here: Here) -> None:
+    """Two ranks that share the only GPU, which NCCL refuses and gloo does not."""
+    if here.gpus == 1:
+        _probe(tell, here, "shared", ["--ranks", "2", "--strategy", "ddp", *_QUICK], here.left)
 
 
 def _probe(tell: Tell, here: Here, name: str, options: list[str], seconds: float) -> None:
@@ -31,3 +38,6 @@ def _probe(tell: Tell, here: Here, name: str, options: list[str], seconds: float
     found = json_of(path)
     kept = ("checks", "steps", "bandwidth", "notes", "world_size", "backend", "device", "seconds")
     tell(name, status=ended.status, report={part: found.get(part) for part in kept}, err=ended.err[-1500:])
+
+
+STEPS = (Step("all strategies", 60.0, _whole), Step("two ranks on one GPU", _OF_TWO, _shared))

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.probe.workloads import transformer
-from tests.on_gpu.part import seconds_of
+from tests.on_gpu.part import Step, seconds_of
 
 if TYPE_CHECKING:
     from tests.on_gpu.part import Here, Tell
@@ -17,23 +17,12 @@ GPUS = 1
 _REPEATS = 100
 
 
-def examine(tell: Tell, here: Here) -> None:
-    """Each question on its own, cheapest first."""
-    import torch
-
-    if not here.rehearsal:
-        tell("gpu", name=torch.cuda.get_device_name(), bfloat16=torch.cuda.is_bf16_supported())
-    _products(tell, here)
-    _copies(tell, here)
-    _repeats(tell, here)
-    _sized(tell, here)
-    _compiled(tell, here)
-
-
 def _products(tell: Tell, here: Here) -> None:
     """TFLOP/s of a large product in each type: the ceiling that steps are held against."""
     import torch
 
+    if not here.rehearsal:
+        tell("gpu", name=torch.cuda.get_device_name(), bfloat16=torch.cuda.is_bf16_supported())
     side = 128 if here.rehearsal else 8192
     found = {}
     for name in ("float32", "float16", "bfloat16"):
@@ -129,3 +118,12 @@ def _compiled(tell: Tell, here: Here) -> None:
         tell("compile", eager=eager, compiled=seconds_of(lambda: step(fast), here), first=first)
     except Exception as error:
         tell("compile", eager=eager, error=f"{type(error).__name__}: {str(error)[:600]}")
+
+
+STEPS = (
+    Step("products", 8.0, _products),
+    Step("copies", 5.0, _copies),
+    Step("repeated results", 5.0, _repeats),
+    Step("the transformer's size", 10.0, _sized),
+    Step("torch.compile", 30.0, _compiled),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.on_gpu.part import gpudoctor, json_of, launched
+from tests.on_gpu.part import Step, gpudoctor, json_of, launched
 
 if TYPE_CHECKING:
     from tests.on_gpu.part import Here, Tell
@@ -80,31 +80,31 @@ print(value.item())
 """The only rank waits for a kernel that does not end for a minute."""
 
 
-def examine(tell: Tell, here: Here) -> None:
-    """The same training with pinned memory and without; then a rank whose kernel is stuck."""
+def _pageable(tell: Tell, here: Here) -> None:
+    _training(tell, here, "pageable")
+
+
+def _pinned(tell: Tell, here: Here) -> None:
+    if not here.rehearsal:
+        _training(tell, here, "pinned")
+
+
+def _training(tell: Tell, here: Here, kind: str) -> None:
     script = here.folder / "training.py"
     script.write_text(TRAINING, encoding="utf-8")
-    for kind in ("pageable",) if here.rehearsal else ("pageable", "pinned"):
-        report, profile = here.folder / f"{kind}.json", here.folder / f"{kind}-profile.json"
-        command = [*launched(script, 1), kind, str(profile), here.device]
-        options = ["--no-lint", "--output-format", "json", "--output-file", str(report)]
-        ended = gpudoctor(["run", *options, "--", *command], 60.0)
-        found = json_of(report)
-        kept = ("findings", "timing", "samples_per_second", "faults", "status")
-        told = {name: found[name] for name in kept if name in found}
-        tell(
-            kind,
-            status=ended.status,
-            seconds=ended.seconds,
-            report=told,
-            profile=json_of(profile),
-            err=ended.err[-1500:],
-        )
-    if not here.rehearsal:
-        _stuck(tell, here)
+    report, profile = here.folder / f"{kind}.json", here.folder / f"{kind}-profile.json"
+    command = [*launched(script, 1), kind, str(profile), here.device]
+    options = ["--no-lint", "--output-format", "json", "--output-file", str(report)]
+    ended = gpudoctor(["run", *options, "--", *command], min(60.0, here.left))
+    found = json_of(report)
+    kept = ("findings", "timing", "samples_per_second", "faults", "status")
+    told = {name: found[name] for name in kept if name in found}
+    tell(kind, status=ended.status, seconds=ended.seconds, report=told, profile=json_of(profile), err=ended.err[-1500:])
 
 
 def _stuck(tell: Tell, here: Here) -> None:
+    if here.rehearsal:
+        return
     script, report = here.folder / "sleeping.py", here.folder / "sleeping.json"
     script.write_text(STUCK, encoding="utf-8")
     options = [
@@ -117,6 +117,13 @@ def _stuck(tell: Tell, here: Here) -> None:
         "--output-file",
         str(report),
     ]
-    ended = gpudoctor(["run", *options, "--", *launched(script, 1)], 50.0)
+    ended = gpudoctor(["run", *options, "--", *launched(script, 1)], min(50.0, here.left))
     found = json_of(report)
     tell("stuck", status=ended.status, hang=found.get("hang"), verdict=found.get("hang_verdict"), err=ended.err[-1500:])
+
+
+STEPS = (
+    Step("pageable memory", 25.0, _pageable),
+    Step("pinned memory", 25.0, _pinned),
+    Step("a kernel that is stuck", 30.0, _stuck),
+)

@@ -29,14 +29,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "rules")]
 
 from tests.on_gpu.assumptions import FAILS, compared  # noqa: E402
 from tests.on_gpu.page import page_of  # noqa: E402
-from tests.on_gpu.part import python, run  # noqa: E402
+from tests.on_gpu.part import DONE, python, run  # noqa: E402
 
 PARTS = ("machine", "cuda_errors", "nccl", "speed", "costs", "watched", "probed", "missing_rank")
 """In the order of how much is lost where the time is over before they come."""
 NO_GPU = "no GPU"
 REHEARSED = "rehearsed on the CPU"
 _LAST = 5.0
-"""Seconds that are kept for comparing and writing."""
+"""Seconds that are kept for comparing and writing, and of a part for ending what it has started."""
 _WANTED = {
     "pynvml": "nvidia-ml-py, without which the driver is not asked",
     "psutil": "psutil, without which a part of the inventory is empty",
@@ -104,14 +104,18 @@ def surveyed() -> dict[str, Any]:
 def examined(
     survey: Mapping[str, Any], names: Sequence[str], until: float, *, rehearse: bool = False
 ) -> list[dict[str, Any]]:
-    """Each part in a process of its own, with its limit and that of all; `until` is a `time.monotonic()`."""
+    """Each part in a process of its own, which knows when it must have ended; `until` is a `time.monotonic()`."""
     found = []
     with tempfile.TemporaryDirectory(prefix="gpudoctor-on-gpu-") as folder:
         for name in names:
             part: Any = importlib.import_module(f"tests.on_gpu.{name}")
-            ended = _refusal(part, survey, until, rehearse) or _run(name, part, survey, until, Path(folder))
+            refused = _refusal(part, survey, until, rehearse)
+            ended = refused or _run(name, part, survey, until, Path(folder))
             facts = _told(Path(folder) / f"{name}.jsonl")
-            if ended.startswith(REHEARSED) and not facts:
+            done = facts.pop(DONE, {"steps": []})["steps"]
+            if not refused and (out := [step.name for step in part.STEPS if step.name not in done]):
+                ended = f"{ended}; left out: {', '.join(out)}"
+            elif ended.startswith(REHEARSED) and not facts:
                 ended = f"{NO_GPU}, and nothing of it can be rehearsed without one"
             found.append({"name": name, "asks": part.ASKS, "ended": ended, "facts": facts})
             print(f"{name}: {ended}", flush=True)
@@ -124,15 +128,18 @@ def _refusal(part: Any, survey: Mapping[str, Any], until: float, rehearse: bool)
         return "" if rehearse and survey["torch"] else NO_GPU
     if survey["gpus"] < part.GPUS:
         return f"{NO_GPU} besides the first: this takes {part.GPUS}"
-    return "" if until - time.monotonic() > 10 else "not examined: the time is over"
+    return "" if until - time.monotonic() > 10 else "left out: the time is over"
 
 
 def _run(name: str, part: Any, survey: Mapping[str, Any], until: float, folder: Path) -> str:
     device = "cuda" if survey["gpus"] else "cpu"
     limit = min(part.SECONDS, until - time.monotonic())
+    own_end = time.monotonic() + limit - _LAST
     own = folder / name
     own.mkdir()
-    ended = run([sys.executable, "-m", "tests.on_gpu", name, str(own), device, str(survey["gpus"])], limit)
+    ended = run(
+        [sys.executable, "-m", "tests.on_gpu", name, str(own), device, str(survey["gpus"]), str(own_end)], limit
+    )
     with contextlib.suppress(FileNotFoundError):
         (own / f"{name}.jsonl").rename(folder / f"{name}.jsonl")
     if ended.status is None:
