@@ -11,7 +11,7 @@ import os
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
-from gpudoctor.manifest.effects import WORDS, Effect, LayerEffect, kind_of
+from gpudoctor.manifest.effects import WORDS, Effect, kind_of
 
 E = TypeVar("E", bound=Effect)
 
@@ -96,8 +96,16 @@ def _methods() -> dict[str, list[str]]:
 
 def layers(what: str) -> frozenset[str]:
     """The names of layers of `torch.nn` of which a field of `LayerEffect` is true."""
-    found: frozenset[str] = table()["layers"][what]
+    found: frozenset[str] = table()["named"]["layer"][what]
     return found
+
+
+@cache
+def operations(*what: str) -> frozenset[str]:
+    """The names of functions and methods of which one of these fields of `ComputeEffect` is true; `method` is of all
+    methods."""
+    found = table()["named"]["computes"]
+    return frozenset[str]().union(*[found[each] for each in what])
 
 
 def kind_of_attribute(cls: str, name: str) -> str:
@@ -272,12 +280,15 @@ def _compiled() -> dict[str, Any]:
 
     said, listed = read_stubs(STUBS), derived()
     found = patterns(said, listed)
-    known = {**said["functions"], **said["methods"]}
+    named = {"layer": _named(said, "layer"), "computes": _named(said, "computes")}
+    # What does no more than compute is known by its last name alone.
+    functions = {name: each for name, each in said["functions"].items() if each[-1].keys() != {"computes"}}
+    known = {**functions, **{name: each for name, each in said["methods"].items() if "computes" not in each[-1]}}
     # What is said in the same words of several is written once, as of most layers.
     written: dict[bytes, bytes] = {}
     signatures = {name: marshal.dumps(entry, _MARSHAL_VERSION) for name, entry in known.items()}
     by_word: dict[str, list[str]] = {}
-    for name, (*_, returns, effects) in said["functions"].items():
+    for name, (*_, returns, effects) in functions.items():
         for word in (*effects, *filter(None, [kind_of(returns)])):
             by_word.setdefault(word, []).append(name)
     return {
@@ -291,19 +302,23 @@ def _compiled() -> dict[str, Any]:
         "classes": frozenset(said["classes"]),
         "errors": said["errors"],
         "training": found.pop("training"),
-        "layers": {
-            what: frozenset(
-                name.rpartition(".")[2]
-                for name, (*_, effects) in said["functions"].items()
-                if effects.get("layer", {}).get(what)
-            )
-            for what in LayerEffect.__annotations__
-        },
+        "named": named,
         # Each for itself: a program calls few of them.
         "signatures": {name: written.setdefault(entry, entry) for name, entry in signatures.items()},
         # A script has no functions that could be left out.
         "words": marshal.dumps(found, _MARSHAL_VERSION),
     }
+
+
+def _named(said: dict[str, Any], word: str) -> dict[str, frozenset[str]]:
+    """By each field of what a word says: the last names of all of which it is true. And of all that is a `method`."""
+    found: dict[str, set[str]] = {what: set() for what in ("method", *WORDS[word].__annotations__)}
+    for kind, more in (("functions", {}), ("methods", {"method": True})):
+        for name, (*_, effects) in said[kind].items():
+            last = name.rpartition(".")[2]
+            for what in {**effects[word], **more} if word in effects else ():
+                found[what].add(last)
+    return {what: frozenset(names) for what, names in found.items()}
 
 
 @cache

@@ -111,6 +111,48 @@ class LayerEffect(Effect):
 
 
 @dataclass
+class ComputeEffect(Effect):
+    """It computes with tensors. What is said of it goes for all functions and methods of this name."""
+
+    each_number: bool = False
+    """Each number of the result is made of the one in its place."""
+    combines: bool = False
+    """Each number of the result is made of those in its place of all that it is given."""
+    reshapes: bool = False
+    """The numbers stand in another shape or order, perhaps in the memory that they stood in."""
+    may_be_number: bool = False
+    """Of one with a dimension it may make a bare number."""
+    joins: bool = False
+    """It makes one tensor of several."""
+    splits: bool = False
+    """It makes several of one."""
+    fills: bool = False
+    """It makes one like another, and takes none of its numbers."""
+    reduces: bool = False
+    """It makes one number of all, where it is told no dimension."""
+    measures: bool = False
+    """It says how large numbers are."""
+    picks: bool = False
+    """It takes as many numbers as the numbers themselves say."""
+    answers: bool = False
+    """Its result says what holds, and is true or false in each place."""
+    without_graph: bool = False
+    """Its result has no graph: places and counts."""
+    shares: bool = False
+    """The result may be the tensor itself, or share its memory."""
+    scales: bool = False
+    """It multiplies or divides."""
+    overwrites: bool = False
+    """Other numbers stand in the tensor then."""
+    meets: bool = False
+    """All tensors must lie on one device. Others take lengths or positions from the CPU."""
+    first_alone: bool = False
+    """It computes with what comes first. Shapes, lengths and positions beside it may lie anywhere."""
+    describes: bool = False
+    """It computes nothing, and says something of the tensor."""
+
+
+@dataclass
 class TrainEffect(Effect):
     """Whoever calls it trains, makes what trains, or starts the ranks that do. How, a model in Python says."""
 
@@ -381,6 +423,7 @@ configures = ConfigureEffect
 counts_batches = StepEffect
 calls = CallEffect
 clips = ClipEffect
+computes = ComputeEffect
 changes_folder = FolderEffect
 downloads = DownloadEffect
 draws = DrawEffect
@@ -518,6 +561,8 @@ OwnGpu: TypeAlias = object
 """The GPU of this process."""
 OwnGenerator: TypeAlias = object
 """A generator of random numbers with a seed of its own."""
+Metadata: TypeAlias = object
+"""What is known of a tensor without a look at its numbers."""
 Setting: TypeAlias = object
 """What the user or a framework has chosen: the same on all ranks."""
 ModelOptimizer: TypeAlias = object
@@ -529,7 +574,7 @@ OptimizerSchedule: TypeAlias = object
 RANKS = ("GlobalRank", "LocalRank", "NodeRank", "WorldSize", "LocalWorldSize", "Nodes", "FirstRank")
 BESIDE_WRAPPER = ("ModelOptimizer", "ShardedLoader", "OptimizerSchedule")
 KINDS = (
-    *(*RANKS, "GpuCount", "IsThere", "PointInTime", "OwnGenerator", "OwnGpu", "Setting", "Literal", "None"),
+    *(*RANKS, "GpuCount", "IsThere", "PointInTime", "Metadata", "OwnGenerator", "OwnGpu", "Setting", "Literal", "None"),
     *BESIDE_WRAPPER,
 )
 """The annotations that say more than a type. `Literal["linux"]` is what it is wherever several GPUs train."""

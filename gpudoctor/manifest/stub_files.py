@@ -5,7 +5,7 @@ A stub says with Python's own syntax what there is to know of a library, and not
 * `def` and `class`, with the words of `effects.py` as decorators and annotations;
 * `from accelerate.accelerator import Accelerator as Accelerator` and `from torch.utils.data import *`: what this module
   offers is what that one has, which is the name that everybody here knows it by;
-* `gather_for_metrics = gather`, `on_process = PartialState.on_process`: another name of the same thing;
+* `gather_for_metrics = gather`, `ne = lt = eq`, `on_process = PartialState.on_process`: the same goes for it;
 * `-> tuple[Engine, object]` of a class above: what it makes, beside something of which no more is known;
 * `engine: Engine` in a class: each of its objects has one;
 * `def __getattr__(self, name) -> Setting`: what all other attributes are;
@@ -48,6 +48,8 @@ class _StubReader:
         self.objects: dict[str, str] = {}
         """Objects that a module offers, and their classes."""
         self.aliases: dict[str, str] = {}
+        self.alike: dict[str, str] = {}
+        """What the same goes for as for another function or class."""
         self.bodies: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
         """What functions do of which there is a body: their text, and the dotted names of what they name."""
 
@@ -69,8 +71,8 @@ class _StubReader:
                 self._import(node, owner)
             elif isinstance(node, ast.Import):
                 self._names |= {each.asname or each.name: each.name for each in node.names}
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                self.aliases[f"{owner}.{node.targets[0].id}"] = self._meant(node, owner)
+            elif isinstance(node, ast.Assign):
+                self.alike |= {f"{owner}.{ast.unparse(each)}": self._meant(node, owner) for each in node.targets}
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 self._value(f"{owner}.{node.target.id}", ast.unparse(node.annotation), owner, node)
             elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
@@ -176,11 +178,10 @@ class _StubReader:
 
     def table(self) -> dict[str, Any]:
         """What was read: `functions` and `values` of modules, `methods` and `attributes` of classes, and `aliases`."""
-        # `gather_for_metrics = gather` in a class is a member of its own: objects are asked by their class.
-        for name, known in [*self.aliases.items()]:
-            if name.rpartition(".")[0] in self.bases and known in self.members:
-                self.members[name] = self.members[self.aliases.pop(name)]
-                self.bodies |= {name: self.bodies[known]} if known in self.bodies else {}
+        for name, known in self.alike.items():
+            for said in (self.members, self.of_class, self.bodies):
+                if known in said:
+                    said[name] = said[known]
         for owner in self.bases:
             self._inherit(owner)
         for name, cls in self.objects.items():

@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.value import Const, single_of
 from gpudoctor.lint.events.collective import Pickled
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import flatten
+from gpudoctor.manifest.compiled import operations
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
@@ -75,19 +76,8 @@ def _is_no_tensor(value: object) -> bool:
     return isinstance(value, (ListOf, TupleOf, DictOf)) or (isinstance(value, Const) and value.value is not None)
 
 
-SHARING = frozenset(
-    """
-    detach view view_as reshape flatten squeeze unsqueeze contiguous to cuda cpu float half double bfloat16 long int
-    type t permute transpose expand requires_grad_
-    """.split()
-)
-"""Methods whose result may share its memory with the tensor."""
-COPYING = frozenset(
-    """
-    clone sum mean max min add sub mul div norm sqrt pow exp log abs tensor stack cat copy
-    """.split()
-)
-"""Methods and functions that always make a tensor of their own."""
+_SHARING = operations("reshapes", "shares")
+_COPYING = operations("each_number", "combines", "reduces", "measures", "joins") - _SHARING
 
 
 def writes_into_copy(call: Call, name: str) -> bool:
@@ -111,9 +101,9 @@ def _is_copied(node: ast.expr) -> bool:
     function = node.func if isinstance(node, ast.Call) else None
     if not isinstance(function, ast.Attribute):
         return False
-    if function.attr in SHARING:
+    if function.attr in _SHARING:
         return _is_copied(function.value)
-    return function.attr in COPYING
+    return function.attr in _COPYING
 
 
 def note_pickled(call: Call, given: Values | None, sent: bool = False) -> None:

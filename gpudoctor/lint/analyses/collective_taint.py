@@ -16,15 +16,15 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import Call, flatten, singleton
+from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
     from gpudoctor.manifest.effects import CollectiveEffect
 
-SCALING = frozenset({"div", "mul", "true_divide", "divide", "multiply", "floor_divide", "copy", "fill", "zero", "set"})
+_SCALING = operations("scales", "overwrites")
 """Operations after which a sum is one no more, or may be something else."""
-JOINING = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack"})
 
 
 def marks_of(do: LibraryContext, tensor: Tensor) -> frozenset[Value]:
@@ -127,11 +127,11 @@ def after_operation(name: str, given: list[Value], result: Value) -> Value:
     """What an operation of this name makes of the marks of its operands."""
     if not isinstance(result, Tensor) or not result.shards:
         return result
-    if name in SCALING:
+    if name in _SCALING:
         return result if len(given) > 1 and _counts_rounds(given[1]) else without(result, MarkKind.SUM)
     own = any(isinstance(each, Tensor) and each.graph is True and not _is_gathered(each) for each in given)
     # `torch.cat([features, *others])`: the rank's own are there with their graph.
-    return without(result, MarkKind.WITHOUT_GRAPH) if name in JOINING and own else result
+    return without(result, MarkKind.WITHOUT_GRAPH) if name in operations("joins") and own else result
 
 
 def after_operator(operator: ast.operator, right: Value, result: Value) -> Value:
@@ -154,7 +154,7 @@ def _counts_rounds(divisor: Value) -> bool:
 
 def note_in_place(do: LibraryContext, tensor: Tensor, name: str) -> None:
     """`loss.div_(world_size)` changes the tensor itself."""
-    if name.rstrip("_") not in SCALING:
+    if name not in _SCALING:
         return
     for each in sharing_memory(do, tensor):
         do.set_flag(each, TensorState.scaled)

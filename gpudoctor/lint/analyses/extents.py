@@ -6,19 +6,13 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.tensor import Extent, Tensor, tensors_in
 from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_call import Call
 
-ELEMENTWISE = frozenset({"float", "half", "double", "bfloat16", "squeeze", "contiguous", "abs", "neg"})
-"""Methods that change values, not how many there are."""
-ANSWERS = frozenset(
-    "eq ne lt le gt ge isclose isnan isinf isfinite logical_and logical_or logical_not logical_xor".split()
-)
-PICKS = frozenset({"nonzero", "masked_select", "unique", "unique_consecutive"})
-"""What takes as many numbers as the numbers themselves say."""
-KEEPS = frozenset("cat concat zeros_like ones_like empty_like view reshape flatten unsqueeze sigmoid exp log".split())
+_SAME_COUNT = operations("each_number", "reshapes", "joins")
 """What gives as many numbers as it gets, perhaps in another shape."""
 
 
@@ -40,12 +34,13 @@ def extent_of_sum(values: list[Value]) -> Extent | None:
 
 def extent_by(call: Call, name: str, given: list[Value]) -> Extent | None:
     """The extent of what an operation makes of these: a number where it takes the mean or most of everything."""
-    if isinstance(call.receiver, Tensor) and name in ELEMENTWISE:
+    if isinstance(call.receiver, Tensor) and name in operations("each_number"):
         return call.receiver.extent
-    if name in ANSWERS:
+    if name in operations("answers"):
         return Extent.CHOICE
-    if name in PICKS or (name in KEEPS and any(each.extent is Extent.OF_DATA for each in tensors_in(given))):
+    of_data = name in _SAME_COUNT and any(each.extent is Extent.OF_DATA for each in tensors_in(given))
+    if of_data or name in operations("picks"):
         return Extent.OF_DATA
     more = call.args[1:] if call.receiver is None else call.args
-    whole = name in ("mean", "sum", "max", "min") and not more and not call.keywords.keys() - {"dtype"}
+    whole = name in operations("reduces") and not more and not call.keywords.keys() - {"dtype"}
     return Extent.NUMBER if whole else None

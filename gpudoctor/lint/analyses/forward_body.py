@@ -24,6 +24,7 @@ from gpudoctor.lint.events.model import Forward, ForwardTalks, ModuleClassFlaw, 
 from gpudoctor.lint.events.placement import ConstantMixed, Crossed, FixedMet, TensorKept
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import singleton
+from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -35,32 +36,11 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_call import Call
     from gpudoctor.lint.library_context import LibraryContext
 
-MEETING = frozenset(
-    """
-    add sub mul div matmul mm bmm addmm dot maximum minimum where masked_fill gather scatter index_select cat stack
-    concat einsum cdist add_ sub_ mul_ div_ mse_loss l1_loss smooth_l1_loss cross_entropy nll_loss binary_cross_entropy
-    binary_cross_entropy_with_logits kl_div linear conv1d conv2d conv3d cosine_similarity embedding
-    """.split()
-)
-"""Operations of which all tensors must lie on one device. Others take lengths or shapes from the CPU."""
-SHAPED = frozenset(
-    """
-    interpolate upsample upsample_nearest upsample_bilinear pad reshape reshape_as view view_as expand expand_as repeat
-    tile narrow split split_with_sizes tensor_split chunk unflatten flatten unsqueeze squeeze roll permute transpose
-    movedim swapaxes swapdims topk kthvalue multinomial one_hot fold unfold affine_grid broadcast_to new_zeros new_ones
-    new_empty new_full adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-    adaptive_max_pool2d adaptive_max_pool3d pack_padded_sequence pad_packed_sequence ctc_loss CTCLoss copy_
-    """.split()
-)
-"""Operations that compute with what comes first alone. Beside it they take shapes, lengths and positions, which may lie
-anywhere; `pack_padded_sequence` even refuses lengths on a GPU."""
-KEEPING = frozenset(
-    """
-    unsqueeze view reshape expand repeat float long half double int bool transpose permute t flatten contiguous clone
-    detach log exp abs neg sqrt pow add sub mul div repeat_interleave flip sin cos tril triu
-    """.split()
-)
-"""Methods that leave a tensor on its device, and with a dimension at least."""
+MEETING = operations("meets", "combines", "joins")
+"""Operations of which all tensors must lie on one device."""
+FIRST_ALONE = operations("first_alone", "reshapes")
+_KEEPING = operations("each_number", "combines", "reshapes") - operations("may_be_number")
+"""What leaves a tensor on its device, and with a dimension at least."""
 MOST_STATEMENTS = 12_000
 """A program that took more than this before a model is called is not looked at from inside."""
 _ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_indices", "triu_indices"})
@@ -116,7 +96,7 @@ def is_count(value: Value) -> bool:
 def joined(result: Value, operands: list[Value], name: str) -> Value:
     """What `torch.cat` makes of tensors that all lie on the CPU lies there, too, and is no bare number."""
     parts = tensors_in(operands)
-    if name not in ("cat", "concat", "stack", "hstack", "vstack") or not parts or not isinstance(result, Tensor):
+    if name not in operations("joins") or not parts or not isinstance(result, Tensor):
         return result
     if any(each.origin is not TensorOrigin.FACTORY or each.device != CPU for each in parts):
         return result
@@ -125,12 +105,12 @@ def joined(result: Value, operands: list[Value], name: str) -> Value:
 
 def computing(name: str, operands: list[Value]) -> list[Value]:
     """The operands that must lie on one device."""
-    return operands[:1] if name.rpartition(".")[2] in SHAPED else operands
+    return operands[:1] if name.rpartition(".")[2] in FIRST_ALONE else operands
 
 
 def kept(value: Value, source: Value, name: str) -> Value:
     """The result of a method on a tensor, which is the same constant still where only its shape or numbers change."""
-    if name in KEEPING and isinstance(source, Tensor) and isinstance(value, Tensor) and source.root is not None:
+    if name in _KEEPING and isinstance(source, Tensor) and isinstance(value, Tensor) and source.root is not None:
         return replace(value, root=source.root) if value.device == source.device else value
     return value
 

@@ -17,6 +17,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -40,13 +41,8 @@ OPERATORS: dict[type[ast.operator], str] = {
 }
 FACTORY = TensorOrigin.FACTORY
 WHOLE = Const(-1)
-SCALING = frozenset({"mul", "div", "mul_", "div_", "multiply", "divide", "true_divide", "true_divide_", "multiply_"})
-MEASURING = frozenset(
-    """
-    norm vector_norm matrix_norm get_total_norm sum mean std var max min amax amin any all isinf isnan isfinite pow
-    square dot histc
-    """.split()
-)
+SCALING = operations("scales")
+_MEASURING = operations("reduces", "measures", "answers")
 """What says how large gradients are, or whether they are numbers."""
 
 
@@ -64,7 +60,7 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
     if not isinstance(result, Tensor):
         return result
     # The norm of gradients is none.
-    if by in MEASURING and result.origin is TensorOrigin.GRADIENT:
+    if by in _MEASURING and result.origin is TensorOrigin.GRADIENT:
         result = replace(result, origin=TensorOrigin.OTHER)
     if not graphs:
         return _running_mean(do, result, operands, by)

@@ -30,40 +30,13 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import devices_of, moved_by_type, moved_to, use
 from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, singleton
+from gpudoctor.manifest.compiled import kind_of_attribute, operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.module import Module
     from gpudoctor.lint.library_context import LibraryContext
-
-IN_PLACE_OR_META = frozenset(
-    {"size", "dim", "numel", "element_size", "is_contiguous", "stride", "data_ptr", "get_device"}
-)
-PLAIN_ATTRIBUTES = frozenset(
-    {"shape", "dtype", "ndim", "is_cuda", "requires_grad", "grad_fn", "is_leaf", "layout", "names"}
-)
-METHODS = frozenset(
-    # A batch of unknown shape may be a dictionary, so the methods of one stand here too.
-    """
-    to cuda cpu item backward detach clone mean sum max min float half double bfloat16 long int bool view reshape
-    size dim numel permute transpose unsqueeze squeeze expand repeat contiguous argmax argmin eq ne gt lt ge le add
-    sub mul div pow sqrt exp log softmax log_softmax sigmoid tanh relu norm topk sort flatten type type_as new_zeros
-    new_ones new_tensor new_full new_empty tolist numpy add_ sub_ mul_ div_ copy_ fill_ zero_ normal_ uniform_
-    requires_grad_ retain_grad register_hook share_memory_ is_contiguous index_select gather scatter_ masked_fill
-    masked_fill_ masked_select chunk split unbind cumsum std var abs clamp clamp_ round floor ceil sign any all
-    isnan isinf nonzero where t matmul mm bmm dot expand_as view_as equal allclose element_size data_ptr stride
-    get_device random_ bernoulli_ clip clip_ detach_ neg reciprocal rsqrt erf bincount median mode prod items keys
-    values get update pop copy tril triu flip sin cos repeat_interleave narrow roll tile unflatten movedim swapaxes
-    swapdims tensor_split split_with_sizes reshape_as kthvalue multinomial broadcast_to new
-    square absolute tan acos asin atan atan2 sinh cosh asinh acosh atanh exp2 expm1 log2 log10 log1p logit erfc sinc
-    lgamma digamma sgn frac trunc nan_to_num logical_and logical_or logical_not logical_xor maximum minimum fmax
-    fmin fmod remainder true_divide floor_divide subtract multiply divide negative addmm addbmm baddbmm mv outer
-    inner cross lerp hypot logsumexp logcumsumexp cumprod cummax cummin nansum nanmean amax amin aminmax argsort
-    msort diff trace diag diagonal det inverse pinverse rot90 fliplr flipud index_add index_copy index_fill
-    index_put scatter scatter_add scatter_reduce take take_along_dim unfold unique unique_consecutive renorm adjoint
-    """.split()
-)
 
 
 def made(do: LibraryContext, place: Location, label: str, origin: TensorOrigin, **fields: object) -> Tensor:
@@ -179,9 +152,7 @@ def _is_without_tensors(do: LibraryContext, tensor: Tensor, key: object) -> bool
 
 def cut(result: Value, name: str) -> Value:
     """What `z.chunk(2)` gives are parts of a tensor, none of which is a mask or a counter beside it."""
-    if name in ("chunk", "split", "unbind", "tensor_split", "split_with_sizes") and isinstance(result, Tensor):
-        return replace(result, part=True)
-    return result
+    return replace(result, part=True) if name in operations("splits") and isinstance(result, Tensor) else result
 
 
 def as_reduced(do: LibraryContext, tensor: Tensor, read_at: Location | None = None) -> Tensor:
@@ -203,13 +174,7 @@ def as_reduced(do: LibraryContext, tensor: Tensor, read_at: Location | None = No
     return replace(tensor, shards=shards, dependence=divergence)
 
 
-NOT_DIFFERENTIABLE = frozenset(
-    """
-    eq ne lt le gt ge equal isclose allclose isnan isinf isfinite any all logical_and logical_or logical_not argmax
-    argmin argsort nonzero count_nonzero bincount histc searchsorted bucketize unique long int bool byte short
-    """.split()
-)
-"""Operations whose result has no graph: answers and places."""
+NOT_DIFFERENTIABLE = operations("answers", "without_graph")
 
 
 def as_loss(value: Value, made_by: str, reduced: bool = False, mean: bool = False) -> Value:
@@ -226,8 +191,7 @@ def without_graph(value: Value) -> Value:
     return replace(value, graph=False, forwards=frozenset()) if isinstance(value, Tensor) else value
 
 
-FILLED = frozenset("zeros_like ones_like empty_like full_like new_zeros new_ones new_full new_empty".split())
-"""What makes a tensor like another one, and takes none of its numbers."""
+FILLED = operations("fills")
 
 
 def filled(value: Value, numbers: list[Value]) -> Value:
@@ -399,10 +363,10 @@ def _attribute(call: Call[Tensor]) -> Values:
     # `.data` shares the memory and drops the graph, as `detach()` does.
     if name == "data":
         return singleton(_without_graph(call, tensor))
-    if name in PLAIN_ATTRIBUTES:
+    if kind_of_attribute("torch.Tensor", name):
         return call.unknown(Attribute(tensor, name), f"the {name} of a tensor", config=False)
     # In-place methods all end so; models of newer torch need no entry here.
-    if name in METHODS or (Tensor, name) in MODELS.methods or name.endswith("_"):
+    if name in operations("method") or (Tensor, name) in MODELS.methods or name.endswith("_"):
         return singleton(Method(tensor, name))
     # `outputs.loss` is the same tensor each time: what went backward once has a graph.
     identity = ("part", tensor.identity, name) if tensor.origin is TensorOrigin.OUTPUT else call.allocation_site()
@@ -597,7 +561,7 @@ def _is_content(value: Unknown) -> bool:
 @MODELS.method(Tensor)
 def _method(call: Call[Tensor]) -> Values:
     tensor = call.receiver
-    if call.name in IN_PLACE_OR_META:
+    if call.name in operations("describes"):
         # `x.size(0)` is a number, and `x.size()` a shape.
         return call.unknown(MethodResult(tensor, call.name, call.args), f"the {call.name} of a tensor")
     certain = computing(call.name, [tensor, *call.sure_values()])

@@ -9,7 +9,7 @@ from functools import partial
 from gpudoctor.lint.analyses.collective_taint import after_operation
 from gpudoctor.lint.analyses.data_parallel_replicas import reduces, takes_mean
 from gpudoctor.lint.analyses.extents import extent_by, of_extent
-from gpudoctor.lint.analyses.forward_body import MEETING, SHAPED, check_meeting, is_count, joined, root_of
+from gpudoctor.lint.analyses.forward_body import FIRST_ALONE, MEETING, check_meeting, is_count, joined, root_of
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
@@ -205,7 +205,7 @@ def _operation(call: Call) -> Values:
 def _operands(call: Call) -> list[Value]:
     """What an operation surely computes with: its tensors, and those of a list that comes first, as in `torch.cat`."""
     # `F.interpolate(x, size=shape)`: the numbers of a shape may lie anywhere.
-    if call.name.rpartition(".")[2] in SHAPED:
+    if call.name.rpartition(".")[2] in FIRST_ALONE:
         return definite_values(call.do, list(call.args[:1]), depth=0)
     return definite_values(call.do, list(call.args[:1])) + definite_values(
         call.do, [*call.args[1:], *call.keywords.values()], depth=0

@@ -1,6 +1,6 @@
 """Layers: which have parameters, which buffers, and which only hold others. And the wrapper of one process."""
 
-from gpudoctor.manifest.effects import layer, matters, trains, wraps
+from gpudoctor.manifest.effects import computes, layer, matters, trains, wraps
 
 @trains()
 class DataParallel:
@@ -10,156 +10,40 @@ class DataParallel:
 @layer(weights=True)
 class Linear: ...
 
-@layer(weights=True)
-class Bilinear: ...
-
-@layer(weights=True)
-class LazyLinear: ...
-
-@layer(weights=True)
-class Conv1d: ...
-
-@layer(weights=True)
-class Conv2d: ...
-
-@layer(weights=True)
-class Conv3d: ...
-
-@layer(weights=True)
-class ConvTranspose1d: ...
-
-@layer(weights=True)
-class ConvTranspose2d: ...
-
-@layer(weights=True)
-class ConvTranspose3d: ...
-
-@layer(weights=True)
-class Embedding: ...
-
-@layer(weights=True)
-class EmbeddingBag: ...
+Bilinear = LazyLinear = Conv1d = Conv2d = Conv3d = ConvTranspose1d = ConvTranspose2d = ConvTranspose3d = Linear
+Embedding = EmbeddingBag = LayerNorm = GroupNorm = PReLU = RMSNorm = LazyConv2d = AdaptiveLogSoftmaxWithLoss = Linear
 
 @layer(weights=True, modes=True, recurs=True)
 class LSTM: ...
 
-@layer(weights=True, modes=True, recurs=True)
-class GRU: ...
-
-@layer(weights=True, modes=True, recurs=True)
-class RNN: ...
-
-@layer(weights=True, modes=True, recurs=True)
-class LSTMCell: ...
-
-@layer(weights=True, modes=True, recurs=True)
-class GRUCell: ...
-
-@layer(weights=True, modes=True, recurs=True)
-class RNNCell: ...
-
-@layer(weights=True)
-class LayerNorm: ...
-
-@layer(weights=True)
-class GroupNorm: ...
+GRU = RNN = LSTMCell = GRUCell = RNNCell = LSTM
 
 @layer(weights=True, modes=True)
 class InstanceNorm2d: ...
 
-@layer(weights=True, modes=True)
-class MultiheadAttention: ...
-
-@layer(weights=True, modes=True)
-class Transformer: ...
-
-@layer(weights=True, modes=True)
-class TransformerEncoder: ...
-
-@layer(weights=True, modes=True)
-class TransformerDecoder: ...
-
-@layer(weights=True)
-class PReLU: ...
-
-@layer(weights=True)
-class RMSNorm: ...
-
-@layer(weights=True, modes=True)
-class TransformerEncoderLayer: ...
-
-@layer(weights=True, modes=True)
-class TransformerDecoderLayer: ...
-
-@layer(weights=True)
-class LazyConv2d: ...
-
-@layer(weights=True)
-class AdaptiveLogSoftmaxWithLoss: ...
+MultiheadAttention = Transformer = TransformerEncoder = TransformerDecoder = TransformerEncoderLayer = InstanceNorm2d
+TransformerDecoderLayer = InstanceNorm2d
 
 @layer(weights=True, buffers=True, modes=True)
 class BatchNorm1d: ...
 
-@layer(weights=True, buffers=True, modes=True)
-class BatchNorm2d: ...
+BatchNorm2d = BatchNorm3d = BatchNorm1d
 
-@layer(weights=True, buffers=True, modes=True)
-class BatchNorm3d: ...
+@layer(holds=True)
+class Sequential: ...
+
+ModuleList = ModuleDict = Sequential
+
+@layer(modes=True)
+class AlphaDropout: ...
+
+Dropout = Dropout1d = Dropout2d = Dropout3d = FeatureAlphaDropout = InstanceNorm1d = InstanceNorm3d = AlphaDropout
+LazyBatchNorm1d = LazyBatchNorm2d = LazyBatchNorm3d = LazyInstanceNorm1d = LazyInstanceNorm2d = AlphaDropout
+LazyInstanceNorm3d = RReLU = AlphaDropout
 
 @matters()
 @layer(weights=True, buffers=True, modes=True)
 class SyncBatchNorm: ...
 
-@layer(holds=True)
-class Sequential: ...
-
-@layer(holds=True)
-class ModuleList: ...
-
-@layer(holds=True)
-class ModuleDict: ...
-
-@layer(modes=True)
-class AlphaDropout: ...
-
-@layer(modes=True)
-class Dropout: ...
-
-@layer(modes=True)
-class Dropout1d: ...
-
-@layer(modes=True)
-class Dropout2d: ...
-
-@layer(modes=True)
-class Dropout3d: ...
-
-@layer(modes=True)
-class FeatureAlphaDropout: ...
-
-@layer(modes=True)
-class InstanceNorm1d: ...
-
-@layer(modes=True)
-class InstanceNorm3d: ...
-
-@layer(modes=True)
-class LazyBatchNorm1d: ...
-
-@layer(modes=True)
-class LazyBatchNorm2d: ...
-
-@layer(modes=True)
-class LazyBatchNorm3d: ...
-
-@layer(modes=True)
-class LazyInstanceNorm1d: ...
-
-@layer(modes=True)
-class LazyInstanceNorm2d: ...
-
-@layer(modes=True)
-class LazyInstanceNorm3d: ...
-
-@layer(modes=True)
-class RReLU: ...
+@computes(first_alone=True)
+class CTCLoss: ...
