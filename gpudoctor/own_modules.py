@@ -1,4 +1,4 @@
-"""Finds the modules of gpudoctor itself where they stand: next to one another, as files.
+"""Finds the modules of gpudoctor itself where they stand: next to one another, as files and folders.
 
 Python asks several finders for each module, and the last of them tries six endings: some 0.06 million instructions for
 each of ours, and one lint imports some two hundred. Only the command line takes this way; whoever imports
@@ -34,22 +34,25 @@ class _OwnLoader(SourceFileLoader):
 
 
 class OwnModules:
-    """A finder for `sys.meta_path`. What is no file beside its siblings, such as a package, it leaves to the others."""
+    """A finder for `sys.meta_path`. What does not stand beside its siblings it leaves to the others."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         """Where the module is, if it is one of ours."""
         if not path or not name.startswith(_OURS):
             return None
-        own = name[name.rindex(".") + 1 :]
-        file = f"{path[0]}/{own}.py"
+        folder, own = path[0], name[name.rindex(".") + 1 :]
+        file, inside = f"{folder}/{own}.py", None
         if not isfile(file):
-            return None
+            folder, own = f"{folder}/{own}", "__init__"
+            file, inside = f"{folder}/__init__.py", [folder]
+            if not isfile(file):
+                return None
         spec = ModuleSpec(name, _OwnLoader(name, file), origin=file)
-        spec.has_location = True
+        spec.has_location, spec.submodule_search_locations = True, inside
         if _TAG is not None:
             # Else Python works it out from the path, a second time.
-            spec.cached = f"{path[0]}/__pycache__/{own}.{_TAG}.pyc"
+            spec.cached = f"{folder}/__pycache__/{own}.{_TAG}.pyc"
         return spec
 
 

@@ -8,7 +8,7 @@ and `in_launch` the files that start programs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from gpudoctor.diagnostic import Confidence, Finding, Fix, Location, Related, Repairing, Safety, Severity
 from gpudoctor.record import dataclass
@@ -56,7 +56,8 @@ class RuleCard:
     """The user has asked for it: what it can only advise is told, too."""
 
 
-class CrashText(NamedTuple):
+@dataclass(frozen=True)
+class CrashText:
     """The error by which a run ends where the mistake is made, and by no other mistake: a text that it has, and one
     that it has `also`."""
 
@@ -114,8 +115,8 @@ class Rule:
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         """The places where a run was seen to make this mistake: two CPU ranks are enough to see it."""
         if self.crash is not None:
-            text, remedy, because, also = self.crash
-            yield from self.crashed(recording, text, also, because=because, remedy=remedy)
+            told = self.crash
+            yield from self.crashed(recording, told.text, told.also, because=told.because, remedy=told.remedy)
 
     def could_show(self, recording: Recording) -> bool:
         """The run came to where the mistake would have been seen, so that silence of `in_run` clears a suspicion."""

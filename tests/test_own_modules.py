@@ -13,7 +13,7 @@ from gpudoctor.own_modules import OwnModules
 from tests.support.sources import ROOT
 
 
-@pytest.mark.parametrize("name", ["gpudoctor.lint.program", "gpudoctor.lint.pipeline"])
+@pytest.mark.parametrize("name", ["gpudoctor.lint.program", "gpudoctor.lint.pipeline", "gpudoctor.lint.interp"])
 def test_a_module_is_found_where_python_finds_it(name: str) -> None:
     ours, usual = (
         OwnModules.find_spec(name, gpudoctor.lint.__path__),
@@ -22,11 +22,10 @@ def test_a_module_is_found_where_python_finds_it(name: str) -> None:
     assert ours is not None
     assert usual is not None
     assert (ours.origin, ours.cached, ours.has_location) == (usual.origin, usual.cached, usual.has_location)
+    assert ours.submodule_search_locations == usual.submodule_search_locations
 
 
-@pytest.mark.parametrize(
-    "name", ["gpudoctor", "gpudoctor.lint.interp", "gpudoctor.lint.no_such_module", "json.decoder"]
-)
+@pytest.mark.parametrize("name", ["gpudoctor", "gpudoctor.lint.no_such_module", "json.decoder"])
 def test_everything_else_is_left_to_the_others(name: str) -> None:
     assert OwnModules.find_spec(name, gpudoctor.lint.__path__ if "." in name else None) is None
 

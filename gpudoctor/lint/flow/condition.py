@@ -62,7 +62,8 @@ _MAX_TESTS = 6
 """So many tests are taken both ways before it counts as open whether conditions leave a gap."""
 
 
-class Inequality(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Inequality:
     """That something is less than, greater than or the same as a number: such tests may answer one another."""
 
     subject: Hashable
@@ -89,7 +90,8 @@ class Inequality(NamedTuple):
         return True if there[0] <= here[0] and here[1] <= there[1] else None
 
 
-class Equality(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Equality:
     """That something is a certain text: then it is no other."""
 
     subject: Hashable

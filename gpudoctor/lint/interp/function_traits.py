@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.traced_number import Way
@@ -123,7 +123,8 @@ class Habit:
     whose method it is stands as None."""
 
 
-class LeftBehind(NamedTuple):
+@dataclass(slots=True)
+class LeftBehind:
     """What a call has left of one object."""
 
     owner: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Compares, OneOf, speaks_of
@@ -16,6 +16,7 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.limits import MAX_UNDECIDED
 from gpudoctor.lint.interp.position import Position
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -43,7 +44,8 @@ def begins_to_train(log: Sequence[Event]) -> bool:
     return any(type(each) is Backward for each in log)
 
 
-class _WaitingWrap(NamedTuple):
+@dataclass(slots=True)
+class _WaitingWrap:
     """A model was wrapped on one side of a choice, of which others are to be followed yet."""
 
     path: Condition
