@@ -157,7 +157,8 @@ def note_in_place(do: LibraryContext, tensor: Tensor, name: str) -> None:
     if name not in _SCALING:
         return
     for each in sharing_memory(do, tensor):
-        do.set_flag(each, TensorState.scaled)
+        if each.mean:
+            do.set_flag(each, TensorState.scaled)
         if do.state(each, TensorState.marks) is not None:
             kept = [mark for mark in marks_of(do, each) if isinstance(mark, Mark) and mark.kind is not MarkKind.SUM]
             set_marks(do, each, kept)

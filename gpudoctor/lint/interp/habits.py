@@ -16,6 +16,7 @@ from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Instance, class_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import NO_SHARDS, Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence
@@ -44,7 +45,9 @@ def note_call(
         return
     habit = m.habits.setdefault(function.node, Habit())
     habit.loud = habit.loud or not quiet or m.unreachable or not all(map(_is_data, result))
-    habit.loud = habit.loud or not all(_is_data(each) or each == frame.receiver for each in given)
+    habit.loud = habit.loud or not all(
+        _is_data(each) or isinstance(each, Module) or each == frame.receiver for each in given
+    )
     if habit.loud:
         return
     habit.cost += cost
@@ -73,7 +76,7 @@ def _kind(value: Value) -> object:
     if isinstance(value, Const):
         plain = number_of(value)
         return plain if isinstance(plain, (bool, NoneType)) else type(plain)
-    return class_of(value) or type(value)
+    return class_of(value) or (value.made_by if isinstance(value, Module) else type(value))
 
 
 def _may_be_anything(key: Hashable) -> bool:

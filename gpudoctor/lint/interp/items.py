@@ -28,6 +28,7 @@ from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings
 from gpudoctor.lint.domain.value import (
+    NONE,
     Anonymous,
     Const,
     Text,
@@ -40,7 +41,7 @@ from gpudoctor.lint.domain.value import (
     singleton,
 )
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
-from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.limits import LONG_DRAW
 from gpudoctor.lint.interp.operators import compare
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
 
 def items_of(m: Evaluator, values: Values, node: ast.AST) -> Values:
     """What a loop over these values gets in one round."""
+    if len(values.bindings) > 1:
+        # None has no items: where it is that, the loop never begins.
+        values = ValueSet([each for each in values.bindings if each.value != NONE]) or values
     return m.for_each_value(values, lambda value: _item_of(m, value, node), node)
 
 

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, int_of, single_of
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Unknown, int_of, single_of
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.flow.valueset import union
@@ -207,9 +207,12 @@ def _written(call: Call) -> Values | None:
         return None
     found: list[Values] = []
     for owner in call.args[0].bindings:
-        own = call.do.own_attribute(owner.value, name)
-        method = own if own is not None else find_method(call.do, owner.value, name)
-        if method is not None:
+        own, method = call.do.own_attribute(owner.value, name), find_method(call.do, owner.value, name)
+        # Set on some paths only: on the others it is that of the class.
+        for each in own.bindings if own is not None else ():
+            put = method if each.value is UNBOUND and method is not None else singleton(each.value)
+            found.append(put.guarded_by(each.condition).guarded_by(owner.condition))
+        if own is None and method is not None:
             found.append(method.guarded_by(owner.condition))
     return union(found) if found else None
 
@@ -219,6 +222,8 @@ def _with_as_many(call: Call, function: Values, given: tuple[Values, ...]) -> Va
 
 
 def _with_fewer(call: Call, value: Value, given: tuple[Values, ...]) -> Values:
+    if value is UNBOUND:
+        return singleton(NONE)
     function = function_of(value)
     if function is not None and function.node.args.vararg is None:
         names, taken = function.node.args, isinstance(value, BoundMethod)

@@ -577,7 +577,8 @@ def _method(call: Call[Tensor]) -> Values:
     # In-place: the same object, so later reads see what is known of it.
     if call.name.endswith("_") and not call.name.endswith("__"):
         changed = of_arithmetic(call.do, tensor, operands, call.name, call.place)
-        if call.name in SCALING:
+        # Nobody computes the gradients of a weight.
+        if call.name in SCALING and tensor.origin is not TensorOrigin.PARAMETER:
             call.do.set_state(tensor, TensorState.scaled_in_place, singleton(changed))
         note_in_place(call.do, tensor, call.name)
         return singleton(tensor)
