@@ -298,8 +298,8 @@ def asked_of(literal: Literal) -> tuple[Hashable, ...]:
 
 
 def asks_setting_for_rank(literal: Literal) -> bool:
-    """`config.local_rank == 0`: by its name, whoever starts the processes tells each of them another one."""
-    asked = (each.term for each in asked_of(literal) if isinstance(each, Unknown) and each.config)
+    """`config.local_rank == 0`: by its name, each process has another one, whoever tells it which."""
+    asked = (each.term for each in asked_of(literal) if isinstance(each, Unknown))
     names = (each.name for each in asked if isinstance(each, (Attribute, Setting)))
     return any(name.rpartition(".")[2] in RANK_NAMES for name in names)
 

@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, Proces
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.symbols import Item, Setting
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, singleton, text_of
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.condition import complement
@@ -127,6 +128,9 @@ def among_the_rest(
             found.append(
                 singleton(Unknown(term, only.why, name, only.dependence, True, only.shards, only.escaped_from))
             )
+        # `model(**batch)`: an entry of what a loader yields.
+        elif isinstance(only, Tensor) and only.origin is TensorOrigin.BATCH:
+            found.append(values if only.part else m.item_at(only, singleton(Const(name)), node))
         # `criterion(*model(x))`: what has a default is seldom among them.
         elif default is None and type(only) in HOOKS.iterations:
             found.append(m.items_of(values, node))

@@ -187,7 +187,8 @@ def _sliced(m: Evaluator, value: TupleOf | ListOf | Enumerated, part: Slice, nod
 
 
 def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
-    only = index.restrict(m.path).single
+    index = index.restrict(m.path)
+    only = index.single
     # `sorted(names)[-1]` is one of the names.
     if isinstance(value, (TupleOf, ListOf, Enumerated)):
         if isinstance(only, Slice):
@@ -199,6 +200,10 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
             return known[at]
         return _item_of(m, value, node)
     if isinstance(value, DictOf) and (value.cls is None or find_method(m, value, "__getitem__") is None):
+        keys = index.bindings
+        if len(keys) > 1 and all(is_key(each.value) for each in keys):
+            # `PIPELINES[kind]`: what decides the key decides the entry.
+            return union([entry(m, value, each.value, node).guarded_by(each.condition) for each in keys])
         return entry(m, value, only, node)
     answer = HOOKS.items.get(type(value))
     if answer is not None:

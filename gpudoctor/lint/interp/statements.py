@@ -239,10 +239,11 @@ def _return(m: Evaluator, node: ast.Return) -> None:
 
 
 def _note_leaving(m: Evaluator, how: str, node: ast.stmt) -> None:
-    frame_depth = len(m.frames)
+    innermost = m.open_loops[-1] if m.open_loops else None
     # `return` in a helper leaves the helper's loops, not those of its caller.
-    inside = [loop for loop in m.open_loops if loop.frame_depth == frame_depth] if how == "return" else m.open_loops
-    loop = inside[-1].event if inside else None
+    if innermost is not None and how == "return" and innermost.frame_depth != len(m.frames):
+        innermost = None
+    loop = innermost.event if innermost is not None else None
     if loop is not None and how != "continue" and m.listener is not None:
         m.listener.leaves_loop()
     # All others leave on all ranks at once, so nobody is left waiting; a count of batches ends the training.

@@ -110,13 +110,16 @@ def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:
     from gpudoctor.lint.launchfiles.launchers import launches_in, read_batch
     from gpudoctor.lint.launchfiles.placed_text import PlacedText
 
-    text = PlacedText.whole(file.shown, file.text)
+    # `--nproc_per_node={{ gpus }}` of a template, filled in before any shell reads it: a variable, as wide.
+    filled = _FILLED_IN.sub(lambda found: f"${{{found[1]:_<{len(found[0]) - 3}}}}", file.text)
+    text = PlacedText.whole(file.shown, filled)
     script, directives = read_batch(text, scripts)
     launches = (*launches_in(script, text, directives), *_of_heredocs(file, script))
     file = replace(file, launches=launches, comments=script.comments, is_batch=bool(directives))
     return _with_commands(file, script.commands)
 
 
+_FILLED_IN = re.compile(r"\{\{[ -]*(\w+)[ -]*\}\}")
 _APPLY = frozenset({"kubectl", "oc", "cat", "tee"})
 
 

@@ -155,10 +155,9 @@ class StepMissing(Rule):
         if "hook" in step.context.contexts:
             return None
         cleared = _cleared_just_before(program, step, optimizer)
-        fed = (event for event in program.events(Backward) if feeds(program, event, optimizer))
+        fed = [e for e in program.events(Backward) if repeating_loop(e) is not None and feeds(program, e, optimizer)]
         # With no backward that surely feeds this optimizer, its gradients come from somewhere else.
-        backward = next((event for event in fed if repeating_loop(event) is not None), None)
-        if cleared is None or backward is None or _steps_with_them(program, step, backward):
+        if cleared is None or not fed or _steps_with_them(program, step, fed):
             return None
         # The wording depends on it: cleared too late, or computed too late.
         early = any(event.order < cleared.order and same_round(event, step) for event in program.events(Backward))
@@ -167,17 +166,20 @@ class StepMissing(Rule):
             step.location,
             f"This step finds no gradients: they were cleared just before the step, {where}.",
             remedy="Order the calls as `backward()`, `step()`, `zero_grad()`.",
-            because=[("cleared here", cleared.location), ("the gradients are computed here", backward.location)],
+            because=[("cleared here", cleared.location), ("the gradients are computed here", fed[0].location)],
         )
 
 
-def _steps_with_them(program: Program, idle: OptimizerStep, backward: Backward) -> bool:
-    """The optimizer steps elsewhere with these gradients: before the loop a step only prepares it."""
-    around = {loop.identity for loop in backward.loops}
-    return not any(loop.identity in around for loop in idle.loops) and any(
+def _steps_with_them(program: Program, idle: OptimizerStep, fed: list[Backward]) -> bool:
+    """The optimizer steps elsewhere with these gradients: before the loop a step only prepares it, and one on the way
+    of a batch that is passed over, which has no backward, changes nothing on purpose."""
+    around = {loop.identity for loop in fed[0].loops}
+    prepares = not any(loop.identity in around for loop in idle.loops)
+    passed_over = all(each.condition.excludes(idle.condition) for each in fed if same_round(each, idle))
+    return (prepares or passed_over) and any(
         step.optimizer == idle.optimizer
         and step.location != idle.location
-        and step.order > backward.order
+        and step.order > fed[0].order
         and isinstance(step.optimizer, Optimizer)
         and _cleared_just_before(program, step, step.optimizer) is None
         for step in program.events(OptimizerStep)

@@ -214,3 +214,16 @@ DICTIONARIES = {
 @pytest.mark.parametrize("source", DICTIONARIES.values(), ids=DICTIONARIES)
 def test_dictionaries(paper, source: str):
     paper(source)
+
+
+def test_what_decides_the_key_decides_the_entry(paper):
+    paper(
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--fast", action="store_true")
+        kind = "small" if parser.parse_args().fast else "large"
+        models = {"large": 3, "small": 1, "tiny": 0}
+        reveal(models[kind])  #: 1 if parser.parse_args().fast | 3 if not (parser.parse_args().fast)
+        """
+    )

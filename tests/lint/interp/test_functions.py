@@ -494,3 +494,17 @@ OBJECTS = {
 @pytest.mark.parametrize("source", OBJECTS.values(), ids=OBJECTS)
 def test_objects_carry_what_they_were_given(paper, source: str):
     assert paper(source).program.lost == ()
+
+
+def test_a_batch_may_hold_what_a_model_is_asked_for(paper):
+    paper(
+        """
+        from torch.utils.data import DataLoader
+        def forward(ids=None, labels=None):
+            reveal(ids)  #: None | Tensor
+            reveal(labels)  #: 3
+        for batch in DataLoader([1]):
+            forward(**batch, labels=3)
+            forward(**{key: value.cuda() for key, value in batch.items()}, labels=3)
+        """
+    )

@@ -47,6 +47,7 @@ def start(text: str, name: str = "run.sh") -> ProgramStart:
         ("N=$((2 * 4)); torchrun --nproc_per_node $N t.py", "torchrun nproc-per-node=8 | t.py"),
         ("torchrun t.py $1 \"$@\" $(cat args)", "torchrun | t.py $1? $@? $(cat args)?"),
         ("N=${N:-4}; torchrun --nproc_per_node $N t.py", "torchrun nproc-per-node=$N | t.py"),
+        ("L='torchrun --n={{ n }} --max_restarts 1'\nsrun $L t.py", "torchrun n=${n___} max-restarts=1 | t.py"),
         ("go() { torchrun \"$@\" --x $2; }; go t.py 5", "torchrun | t.py 5 --x 5"),
         ("go() { torchrun t.py $1; }", "torchrun | t.py $1?"),
         ("L='torchrun --nnodes=1'; $L t.py", "torchrun nnodes=1 | t.py"),
