@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import ListOf
@@ -22,6 +22,8 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
     from gpudoctor.manifest.effects import CollectiveEffect
+
+Carrier = TypeVar("Carrier", bound=Value)
 
 _SCALING = operations("scales", "overwrites")
 """Operations after which a sum is one no more, or may be something else."""
@@ -115,7 +117,7 @@ def put_back(do: LibraryContext, gathered: ListOf, *_: Values) -> None:
         do.set_state(gathered, ContainerState.more, more.map(lambda each: without(each, MarkKind.WITHOUT_GRAPH)))
 
 
-def without(value: Value, kind: MarkKind) -> Value:
+def without(value: Carrier, kind: MarkKind) -> Carrier:
     """The value without marks of a kind."""
     if not isinstance(value, (Tensor, Unknown)) or not value.shards:
         return value
@@ -157,7 +159,7 @@ def note_in_place(do: LibraryContext, tensor: Tensor, name: str) -> None:
     if name not in _SCALING:
         return
     for each in sharing_memory(do, tensor):
-        if each.mean:
+        if each.mean or each.shards:
             do.set_flag(each, TensorState.scaled)
         if do.state(each, TensorState.marks) is not None:
             kept = [mark for mark in marks_of(do, each) if isinstance(mark, Mark) and mark.kind is not MarkKind.SUM]

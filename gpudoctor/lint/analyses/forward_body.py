@@ -12,11 +12,12 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ClassState, Module
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.function import BoundMethod, Function
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, text_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import DrawsNoise
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
@@ -208,14 +209,40 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     tell_guarded(do, events)
     if any(isinstance(event, (Collective, ForwardTalks)) for event in events):
         do.emit(ForwardTalks, at=call.place, module=core)
-    # A call with a flag of its own, as `model(x, is_eval=True)`, may be the only one that leaves a layer out. So may
-    # one with a word: `model("encode", x)`.
-    given = (*call.args, *call.keywords.values())
-    flagged = any(
-        isinstance(each := values.single, Const) and (each.value is True or type(each.value) is str) for values in given
+    if cls.complete and not call.open_ended:
+        unused = _unused(do, core, reads, events)
+        if unused and (another := _with_open_choices(own, arguments)) is not None:
+            begin = len(do.execution.reads)
+            with do.execution.speculative() as run:
+                do.call(*another, call.node)
+            unused = _unused(do, core, reads.union(do.execution.reads[begin:]), [*events, *run.events])
+        for name, part in unused:
+            do.emit(UnusedPart, at=part.place, module=core, part=part, name=name)
+
+
+def _with_open_choices(own: Values, arguments: Arguments) -> tuple[Values, Arguments] | None:
+    """A call of the same forward that may choose otherwise, as `model(x, step=2)` does; None where nothing is left to
+    choose."""
+    method = own.single
+    if not isinstance(method, BoundMethod) or not isinstance(function := method.function, Function):
+        return None
+    given = Arguments(
+        tuple(map(_opened, arguments.positional)),
+        {name: _opened(values) for name, values in arguments.keywords.items()},
+        arguments.rest,
     )
-    if cls.complete and not call.open_ended and not flagged:
-        _note_unused(do, core, reads, events)
+    defaults = tuple(map(_opened, function.defaults))
+    by_name = tuple([(name, _opened(values)) for name, values in function.keyword_defaults])
+    if (defaults, by_name, given) == (function.defaults, function.keyword_defaults, arguments):
+        return None
+    chosen = replace(function, defaults=defaults, keyword_defaults=by_name)
+    return singleton(replace(method, function=chosen)), given
+
+
+def _opened(values: Values) -> Values:
+    """What another call may give here."""
+    open_choice = Unknown(Anonymous("chosen by the call", values), "what each call of a forward chooses")
+    return values.map(lambda value: open_choice if isinstance(value, Const) and value != NONE else value)
 
 
 def _entries_of(do: LibraryContext, arguments: Arguments) -> list[str]:
@@ -269,22 +296,23 @@ def tell_guarded(do: LibraryContext, events: list[Event]) -> None:
             do.execution.replay_event(event)
 
 
-def _note_unused(do: LibraryContext, core: Module, reads: set[Hashable], events: list[Event]) -> None:
-    """Log the layers that the forward never looks at."""
+def _unused(do: LibraryContext, core: Module, reads: set[Hashable], events: list[Event]) -> list[tuple[str, Module]]:
+    """The layers that the forward never looks at, by their names."""
     # What could not be followed may use any layer.
     if any(isinstance(event, Imprecision) or (isinstance(event, Escape) and event.values) for event in events):
-        return
+        return []
     # `list(self.children())[1](x)`: one of them, whichever it is.
     if any(isinstance(event, Forward) and event.module.core.part_of == core for event in events):
-        return
+        return []
     names = do.names_of(core)
     # `self.stem = nn.Sequential(self.first, …)`: a part of what is used is used.
     used = {part for name in names if (core, name) in reads for part in _modules(do, do.own_attribute(core, name))}
-    for name in names:
-        part = _only_module(do.own_attribute(core, name))
-        if part is None or (core, name) in reads or part in used or _may_be_used(do, core, part):
-            continue
-        do.emit(UnusedPart, at=part.place, module=core, part=part, name=name)
+    parts = [(name, _only_module(do.own_attribute(core, name))) for name in names if (core, name) not in reads]
+    return [
+        (name, part)
+        for name, part in parts
+        if part is not None and part not in used and not _may_be_used(do, core, part)
+    ]
 
 
 def _only_module(values: Values | None) -> Module | None:

@@ -351,8 +351,9 @@ class Evaluator(ExecutionState, LibraryContext):
         # A rank that starts processes starts another job: they have neither its group nor what its tests have told.
         if self.started_here and self.flag(PROCESS, ProcessState.group) is not NO:
             return
-        # A spawned process shares no memory: what it changes is gone for its parent.
-        with self.fork(self.path), Within(self, started_here=True):
+        # A spawned process shares no memory: what it changes is gone for its parent. It has no part in a loop that
+        # starts one after the other.
+        with self.fork(self.path), Within(self, started_here=True, open_loops=()):
             prepare()
             self.call(function, arguments, node)
             self._note_end(None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method, is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
-from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.traced_number import number_of
@@ -24,7 +24,7 @@ from gpudoctor.lint.interp import truthiness
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.items import items_of
-from gpudoctor.lint.interp.limits import MAX_ROUNDS, MAX_UNROLLED, SHORT_CALL
+from gpudoctor.lint.interp.limits import MAX_HANDED_ON, MAX_ROUNDS, MAX_UNROLLED, SHORT_CALL
 from gpudoctor.lint.interp.position import NONE_SET, NOTHING, OpenLoop, PathExit
 from gpudoctor.lint.source.syntax_walk import statements
 from gpudoctor.record import replace
@@ -76,7 +76,8 @@ def _is_choice_of_few(m: Evaluator, iterable: Values) -> bool:
 def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, loaders: list[Binding[Loader]]) -> Values:
     known = known_items(m, iterable.single)
     # Batches of a loader are never known one by one, however few there are.
-    alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
+    many = known is not None and len(known) > MAX_UNROLLED and not _hands_on_entries(m, node, iterable, known)
+    alike = known is None or many or bool(loaders)
     if known is not None and not alike and m.in_body:
         # A library that goes over what it was given: it calls one after the other, which is no loop of the program.
         for values in known:
@@ -96,6 +97,23 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
     unordered = isinstance(only, ListOf) and m.flag(only, ContainerState.unordered) is not NO
     _FollowedLoop(m, node, loaders, times, alike, unordered, iterable).follow(rounds)
     return NONE_SET
+
+
+def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, known: Sequence[Values]) -> bool:
+    """Entries of a dictionary, each of which the body only puts elsewhere under its name:
+    `for name, value in settings.items(): setattr(args, name, value)`."""
+    if len(known) > MAX_HANDED_ON or len(statements(node)) > SHORT_CALL:
+        return False
+    keys = isinstance(iterable.single, DictOf)
+    for values in known:
+        only = values.single
+        name = only.items[0].single if isinstance(only, TupleOf) and len(only.items) == 2 else only if keys else None
+        if text_of(name) is None:
+            return False
+    with m.speculative(SHORT_CALL) as run:
+        assign(m, node.target, known[0])
+        m.execute(node.body)
+    return run.whole and not run.events
 
 
 def run_while(m: Evaluator, node: ast.While) -> None:

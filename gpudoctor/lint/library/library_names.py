@@ -41,6 +41,11 @@ def is_harmless(name: str) -> bool:
     return name.partition(".")[0] in _HARMLESS_ROOTS or name.startswith(_HARMLESS)
 
 
+def is_between_processes(name: str) -> bool:
+    """What is made under this name is shared by several processes, as a queue."""
+    return name.startswith(("multiprocessing.", "torch.multiprocessing."))
+
+
 # `update` is left out: an EMA has one that averages weights. So are `step`, `to` and all else that models have too.
 DATA_METHODS = (
     frozenset(name for kind in (str, bytes, list, dict, set, int, float) for name in vars(kind) if name[0] != "_")

@@ -20,6 +20,7 @@ from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
+from gpudoctor.lint.library.library_names import is_between_processes
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import inherited_method
 from gpudoctor.lint.library.unread_code import attributes_of
@@ -217,7 +218,7 @@ def _queue(call: Call) -> Values:
 @told(HOOKS.changes_by_itself)
 def _is_shared(owner: Value, _name: str) -> bool:
     """`stop.value = True`, of a `Value` of a `Manager`: each process sees what any of them has written."""
-    return owner.escaped_from.startswith(("multiprocessing.", "torch.multiprocessing."))
+    return is_between_processes(owner.escaped_from)
 
 
 @MODELS.callable("torch.multiprocessing.*")

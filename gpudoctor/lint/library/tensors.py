@@ -6,7 +6,14 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.async_work import note_pending
-from gpudoctor.lint.analyses.collective_taint import after_operation, depends_on, marks_of, note_in_place, note_view
+from gpudoctor.lint.analyses.collective_taint import (
+    after_operation,
+    depends_on,
+    marks_of,
+    note_in_place,
+    note_view,
+    without,
+)
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_part
 from gpudoctor.lint.analyses.extents import extent_by, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
@@ -20,7 +27,7 @@ from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
-from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
+from gpudoctor.lint.domain.tensor import Extent, MarkKind, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import NO_SHARDS, NONE, Anonymous, Const, Text, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.placement import Mixed, Move
@@ -162,6 +169,9 @@ def as_reduced(do: LibraryContext, tensor: Tensor, read_at: Location | None = No
             note_pending(do, tensor, read_at)
         marks = marks_of(do, tensor)
         return replace(tensor, shards=marks, dependence=depends_on(marks))
+    # `total.clone().mul_(1 / world_size)`: a mean again.
+    if tensor.shards and do.flag(tensor, TensorState.scaled) is not NO:
+        tensor = without(tensor, MarkKind.SUM)
     # `counts[0] += hits.sum()`: the counts of a rank are those of its share.
     written = do.state(tensor, TensorState.written_items)
     if written is None:

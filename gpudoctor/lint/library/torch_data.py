@@ -120,7 +120,9 @@ def _differs_by_rank(call: Call, values: list[Value], depth: int = 3, *, surely:
         chosen = isinstance(value, ListOf) and call.do.flag(value, ContainerState.by_rank) is not NO
         if chosen or (value.divergence & Divergence.RANK and not value.divergence & unread):
             return True
-        if depth and isinstance(value, (TupleOf, ListOf, DictOf)):
+        # Settings that tell the rank among all else say nothing of what is read.
+        settings = surely and isinstance(value, DictOf) and call.do.flag(value, ObjectState.of_settings) is not NO
+        if depth and isinstance(value, (TupleOf, ListOf, DictOf)) and not settings:
             inner = alternatives(call.do, singleton(value))
             items = [each for leaf in inner for each in leaf if each is not value]
             if _differs_by_rank(call, items, depth - 1, surely=surely):

@@ -23,7 +23,14 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.heuristics import LOSS, SHOWS_SAMPLES, TRAINS, begins_group, has_to_do_with_seeds
 from gpudoctor.lint.library.hidden_ranks import hide_rank
-from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
+from gpudoctor.lint.library.library_names import (
+    DATA_METHODS,
+    computes,
+    gives_settings,
+    is_between_processes,
+    is_harmless,
+    shows,
+)
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
@@ -310,6 +317,9 @@ def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], 
     """Something unknown is called: it may do anything with what it gets, and with what it knows already."""
     # A writer of tensorboard gets numbers, a callable of unknown make may get to the model.
     if value.escaped_from and is_harmless(value.escaped_from):
+        # `errors.put(error)`: another process hears of it.
+        if is_between_processes(value.escaped_from):
+            do.emit(Escape, at=do.place(node), into=value.escaped_from)
         return
     # `name.split(".")`, `frame.astype(int)`: whatever it is, this reads it.
     reads = _method_of(value) in DATA_METHODS or _takes_entries(value)

@@ -100,7 +100,9 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         Wrap, wrapper=wrapper, inner=inner, kind=kind, **_named_ids(ids),
         model_device=device.restrict(when) if device is not None else None,
         group_exists=group_exists(call.do), ids=_devices(call, ids),
-        trainable=is_trainable(call.do, inner), find_unused=call.switch(-1, "find_unused_parameters"),
+        trainable=is_trainable(call.do, inner),
+        # Those that stay as they were made wait for nothing that their first step has left out.
+        find_unused=None if effect.fixed else call.switch(-1, "find_unused_parameters"),
         static=call.switch(-1, "static_graph"), certain=certain, opaque=call.open_ended,
         keeps_parameters=call.switch(-1, "use_orig_params"), uncut=_may_stay_whole(call, effect),
         chosen_where=when,

@@ -16,6 +16,7 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.environment_variables import named_in_setting
+from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -100,11 +101,13 @@ def read_from(call: Call, file: Value | None) -> Values | None:
     if isinstance(file, Unknown) and isinstance(file.term, OpenFile):
         file = file.term.path.single if file.term.path is not None else None
     name = text_of(file) or (on_disk(file) if file is not None else None)
-    found = call.do.modules.settings_in(name) if name is not None else None
+    # `--config`, with a file of the project as its default.
+    chosen = text_of(default_of(call.do, file)) if name is None else name
+    found = call.do.modules.settings_in(chosen) if chosen is not None else None
     if found is None or not isinstance(found[1], dict) or _is_table(found[1]):
         return None
     path, document = found
-    made = OpenedFile(call, path).value(document, "")
+    made = OpenedFile(call, path, by_default=name is None).value(document, "")
     only = made.single
     if isinstance(only, DictOf):
         call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
@@ -148,6 +151,8 @@ class OpenedFile:
 
     call: Call
     path: str
+    by_default: bool = False
+    """The user may name another one, with other values for the same settings."""
 
     def value(self, written: object, name: str) -> Values:
         """What is written under a name, which has those above it before it: `optimizer.lr`."""
@@ -173,15 +178,19 @@ class OpenedFile:
         if (read := named_in_setting(call.do, written, call.place)) is not None:
             return read
         # It says what the program does as it lies there. What is off, nothing or one is for others to turn up.
-        if isinstance(written, str) or written is True or (isinstance(written, (int, float)) and written not in (0, 1)):
+        says = isinstance(written, str) or written is True
+        says = says or (isinstance(written, (int, float)) and written not in (0, 1))
+        if says and not self.by_default:
             return singleton(Const(written))
         term = Setting(f"{self.path}:{name}")
-        setting = Unknown(term, "written in a settings file", name, config=True)
+        kind = type(written).__name__ if isinstance(written, (int, float, str)) else ""
+        setting = Unknown(term, "written in a settings file", name, config=True, kind=kind)
+        default = Const(written) if isinstance(written, (int, float, str, NoneType)) else None
         # YAML has dates, too.
-        if isinstance(written, (int, float, NoneType)):
-            note_default(self.call, term.name, singleton(Const(written)))
-            self.call.emit(SettingDefault, value=setting, text=name, left_out=Const(written))
-        return singleton(self.call.do.launch.setting(setting, self.call.place))
+        if default is not None:
+            note_default(self.call, term.name, singleton(default))
+            self.call.emit(SettingDefault, value=setting, text=name, left_out=default)
+        return singleton(self.call.do.launch.setting(setting, self.call.place, default))
 
     def _chosen(self, options: GroupOptions, name: str) -> Values:
         """What the user's option of a group says here."""

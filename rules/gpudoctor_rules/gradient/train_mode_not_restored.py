@@ -56,10 +56,13 @@ class TrainModeNotRestored(Rule):
         if not program.whole or program.managed_by - program.leaving("loop") or not program.has(ModeChange):
             return
         told: set[Value] = set()
-        first: dict[Value, Forward] = {}
+        calls: dict[Value, list[Forward]] = {}
         for call in _training_calls(program):
             core = call.module.core
-            earlier = first.setdefault(core, call)
+            before = calls.setdefault(core, [])
+            before.append(call)
+            # A training that is chosen in the place of this one says nothing of it.
+            earlier = next(each for each in before if not each.condition.excludes(call.condition))
             # Trained in evaluation mode from the beginning, it is meant.
             if core in told or core in program.escaped or earlier.training is not True or not _held(program, core):
                 continue

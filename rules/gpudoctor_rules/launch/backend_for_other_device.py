@@ -69,7 +69,7 @@ class BackendForOtherDevice(Rule):
                 because = ("the model on the GPU is wrapped here", wrap.location)
                 yield self._slow(group, wrap.inner.core, because)
                 return
-            on_cpu = _case_on_cpu(program, wrap)
+            on_cpu = _case_on_cpu(program, group, wrap)
             if group.only_backend == "nccl" and on_cpu is not None:
                 yield self._fails(group, wrap, on_cpu)
                 return
@@ -116,7 +116,7 @@ class BackendForOtherDevice(Rule):
         )
 
 
-def _case_on_cpu(program: Program, wrap: Wrap) -> Condition | None:
+def _case_on_cpu(program: Program, group: InitGroup, wrap: Wrap) -> Condition | None:
     """The case in which the model is on the CPU, of several in which it is somewhere: the program is made for both."""
     devices = wrap.model_device
     if devices is None or not devices.all(lambda value: isinstance(value, Device)) or len(devices.bindings) < 2:
@@ -126,7 +126,10 @@ def _case_on_cpu(program: Program, wrap: Wrap) -> Condition | None:
         return None
     cases = [each.condition for each in devices.bindings if each.value.is_cpu]
     # What is on the CPU in every case is there by mistake.
-    if len(cases) != 1 or not cases[0] or cases[0].divergence or cases[0].excludes(wrap.condition):
+    if len(cases) != 1 or not cases[0] or cases[0].divergence:
+        return None
+    # In that case there may be no group at all.
+    if any(cases[0].excludes(each.condition) for each in (wrap, group)):
         return None
     return cases[0]
 

@@ -15,10 +15,10 @@ automatic fix, since what else the handler is for is not known.
 
 ## Silent when
 
-The handler raises, ends with an exit code of its own, keeps the error in a variable, returns something or hands it to
-code that is not read; it names the errors that it takes; it stands inside a loop, as a second try would, or in the
-process that starts the others; the ranks do not train one model together. A run sees errors that come through a loader,
-a model, a backward or a step.
+The handler raises, ends with an exit code of its own, keeps the error in a variable, returns something, or hands it to
+another process or to code that is not read; it names the errors that it takes; it stands inside a loop, as a second try
+would, or in the process that starts the others; the ranks do not train one model together. A run sees errors that come
+through a loader, a model, a backward or a step.
 
 ## Sources
 

@@ -17,7 +17,7 @@ Freeze before the wrap. To unfreeze layers later, wrap the bare model again afte
 
 The whole model is switched off and on, as in the steps of a GAN; the flag is set back before the wrapper is trained
 again; the model is wrapped again after it; layers are frozen that were frozen before; `find_unused_parameters=True`
-where layers are frozen; what is frozen is not known to be a part of the model.
+or apex's wrapper, where layers are frozen; what is frozen is not known to be a part of the model.
 
 ## Sources
 

@@ -13,9 +13,10 @@ the wrapper `find_unused_parameters=True`. No automatic fix: which of these is m
 
 ## Silent when
 
-The wrapper looks for unused parameters, or is given `static_graph`; the layer is frozen; it is used on some path,
-called from elsewhere, in a list or under another name, or shares its weights; `forward` does something that could not
-be followed, or is not a function of the project. Parameters that only some steps leave out are not seen.
+The wrapper looks for unused parameters, is given `static_graph`, or is that of apex; the layer is frozen; it is used on
+some path, also where an argument would choose it, called from elsewhere, in a list or under another name, or shares its
+weights; `forward` does something that could not be followed, or is not a function of the project. Parameters that only
+some steps leave out are not seen.
 
 ## Sources
 

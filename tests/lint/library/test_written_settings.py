@@ -71,6 +71,28 @@ FILES = {
     easy = EasyDict(yaml.load(open("train.yaml"), Loader=yaml.FullLoader))
     reveal((easy.name, easy.model.name, list(easy.model.keys())))  #: ('net', 'vit', ['name', 'depth'])
 {YAML}""",
+    "the default of an option": f"""
+    import argparse, yaml
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config", default="train.yaml")
+    with open(parser.parse_args().config) as file:
+        config = yaml.safe_load(file)
+    # Another file may say something else of each, but not of what it is.
+    reveal((config["seed"], config["name"], config["shuffle"]))  #: (setting seed, setting name, setting shuffle)
+    reveal((isinstance(config["seed"], dict), len(config["steps"])))  #: (False, 2)
+{YAML}""",
+    "handed on one by one": f"""
+    import argparse, yaml
+    config = yaml.safe_load(open("train.yaml"))
+    options = argparse.Namespace()
+    for name, value in config.items():
+        setattr(options, name, value)
+    reveal((options.name, options.seed, options.steps[1], options.model["depth"]))  #: ('net', 42, 20, 12)
+    flat = {{}}
+    for name in config:
+        flat["train." + name] = config[name]
+    reveal((flat["train.name"], flat["train.seed"], len(flat)))  #: ('net', 42, 10)
+{YAML}""",
     "a dictionary given to settings of the user": """
     import argparse
     from omegaconf import OmegaConf
