@@ -607,6 +607,7 @@ LATE = {
     # Most projects have no notebooks.
     "gpudoctor.lint.discovery.written_files",
     "gpudoctor.lint.notebooks.write",
+    "gpudoctor.lint.notebooks.shell_lines",
     "gpudoctor.lint.notebooks.joined_cells",
     "gpudoctor.lint.notebooks.ipynb",
     "gpudoctor.lint.notebooks.magics",

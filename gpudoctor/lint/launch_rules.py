@@ -36,7 +36,7 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
             says = (file.launches, file.settings, file.built, file.services, file.composes)
             if any(says) or named or "gpudoctor:" in source.text:
                 read.append(file)
-            elif not path.endswith(".py"):
+            elif not path.endswith((".py", ".ipynb")):
                 passed_over += 1
     files = called.told_apart(read)
     if any(file.services is not None or file.built for file in files):
@@ -49,7 +49,7 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
         for file in files
         if found.launch_files.get(file.path)
         for launch in file.launches
-        if (started := launched.path_of(file, launch)) is not None
+        if (started := launched.path_of(file, launch)) is not None and not started.startswith(file.path)
     ]
     new = [path for path in dict.fromkeys(wanted) if path not in found.telling and path not in found.others]
     # A file that trains through helpers of its own is asked about these.
@@ -79,7 +79,7 @@ def judged_launches(launched: Launched, examined: Sequence[EntryResult], request
     results = []
     for file in launched.files:
         own = tuple(each for each in findings if each.location.path == file.shown)
-        program = file.path.endswith(".py")
+        program = file.path.endswith((".py", ".ipynb"))
         speaks = program or any("gpudoctor" in each.text or "noqa" in each.text for each in file.comments)
         results.append(EntryResult(file.shown, findings=own, files=frozenset({file.shown}), commented=speaks))
     if failures.seen and results:

@@ -146,6 +146,8 @@ class Program:
     only_tests: bool = False
     """pytest or unittest collects what its file defines."""
     started_in_several: bool = False
+    started_on_nodes: int = 1
+    """On how many machines its launch files start it, as far as they say."""
     """Launch files, or who asks for the launch, start several processes of it."""
     started_for_each_gpu: bool = False
     """Launch files start one process of it for each GPU of one machine."""

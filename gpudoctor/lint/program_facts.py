@@ -40,6 +40,10 @@ class ProgramFacts:
     ignored: Location | None = None
     """Where it would make a group under `torchrun`, and makes none as its launch files start it: each of several
     processes trains alone."""
+    alone_in: tuple[str, ...] = ()
+    """The launch files, as `AsStarted` names them, whose command leaves an option out that would have it make one."""
+    alone_without: tuple[str, ...] = ()
+    """These options, as they are written."""
     spawns: Location | None = None
     """It starts its processes itself, whoever starts it."""
     starts_its_own: bool = False

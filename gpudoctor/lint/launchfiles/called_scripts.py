@@ -39,9 +39,10 @@ class CalledScripts:
         """A launch file, with what the scripts that it sources and calls say."""
         beside = LaunchFile(path, source.shown, "")
         console = self.console_of(beside)
-        file = read_launch_file(path, source.shown, source.text, self.beside(beside), console)
+        file = read_launch_file(path, source.shown, source.commands, self.beside(beside), console)
         launches = [each for launch in file.launches for each in self.followed(file, launch)]
-        return replace(file, launches=tuple(launches))
+        written = source.cells.written if source.cells is not None else ()
+        return replace(file, launches=tuple(launches), writes=frozenset(each.name for each in written))
 
     def followed(self, file: LaunchFile, launch: ProgramStart) -> Iterator[ProgramStart]:
         """What a start comes to: what a script starts, and with what files of variables and of hosts say."""

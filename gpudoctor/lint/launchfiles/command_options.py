@@ -181,8 +181,10 @@ BATCH = {
 }
 """They hand the words behind theirs, or a script, to a batch system."""
 NO_SLURM = frozenset({"bsub", "oarsub", "qsub"})
-ELSEWHERE = frozenset({"gcloud", "ray", "sky", "runai", "kubectl"})
+ELSEWHERE = frozenset({"gcloud", "ray", "sky", "runai", "kubectl", "gantry", "eai"})
 """What they start runs on another machine, which knows none of our variables."""
+ASKS_GPUS = ("--gpu", "--gpus", "-g", "--entrypoint-num-gpus")
+"""Options of these, for how many GPUs of one machine."""
 QUOTING = ELSEWHERE | words_of("su script flock watch at batch ssh-agent")
 """They are given scripts as words in quotes."""
 NAMING = words_of(

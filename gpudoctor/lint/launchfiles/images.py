@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import followed_by
 from gpudoctor.lint.launchfiles.compose_commands import compose_command
-from gpudoctor.lint.launchfiles.launchers import docker_run, launches_in
+from gpudoctor.lint.launchfiles.docker_run import docker_run
+from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
 from gpudoctor.lint.launchfiles.shell import Script
 from gpudoctor.lint.launchfiles.shell_words import ShellCommand

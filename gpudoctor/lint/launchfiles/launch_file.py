@@ -66,4 +66,6 @@ class LaunchFile:
     """The files that its commands of Docker Compose name, the lowest first; none where those lie in the folder."""
     commands: frozenset[str] = frozenset()
     """The names of all commands in it."""
+    writes: frozenset[str] = frozenset()
+    """The programs that a notebook writes to files."""
     lines: tuple[str, ...] = field(default=(), compare=False)

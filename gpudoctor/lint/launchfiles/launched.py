@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -60,6 +61,12 @@ class Launched:
             names = [f"{inside}.py", f"{inside}/__main__.py", f"src/{inside}.py", f"src/{inside}/__main__.py"]
         else:
             names = list(names_of(file, name, contained=launch.container is not None))
+        written = next((each for each in names if posixpath.normpath(each) in file.writes), None)
+        if written is not None:
+            # In paths, the notebook stands for the folder that it writes to.
+            return os.path.join(
+                file.path, os.path.normpath(os.path.basename(written) if written[0] == "/" else written)
+            )
         return next((path for each in names if (path := self._found_from(file, each, folder)) is not None), None)
 
     def _found_from(self, file: LaunchFile, name: str, folder: str) -> str | None:
@@ -312,6 +319,8 @@ def _ways(starts: list[ProgramStart], configured: Mapping[int, Mapping[str, str]
     ways = [*several, *alone]
     files = [{start.file for start in group} for group in ways]
     shared = {file for file in set[str]().union(*files) if sum(file in each for each in files) > 1}
+    # Lines of a notebook are those of its cells.
+    shared = {file for file in shared if not file.endswith(".ipynb")}
     of_one = _options_of(alone) - _options_of(several)
     return tuple(_agreed(group, shared, configured, of_one, differs=len(ways) > 1) for group in ways)
 

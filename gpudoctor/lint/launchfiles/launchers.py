@@ -11,6 +11,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles import command_options as known
 from gpudoctor.lint.launchfiles.compose_commands import IN_SERVICE, ComposeCommand, compose_command
 from gpudoctor.lint.launchfiles.detached import in_terminal, repeated
+from gpudoctor.lint.launchfiles.docker_run import docker_run, span, variables_told
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.quoted_script import quoted_script
 from gpudoctor.lint.launchfiles.shell import Script, ScriptComment, read_script
@@ -437,7 +438,7 @@ class _CommandReader:
         if composed.does not in IN_SERVICE or service is None or None in composed.files or "entrypoint" in options:
             return
         container = Container(
-            f"the service `{service}`", _span(command.words[0].at, following[0].at), None,
+            f"the service `{service}`", span(command.words[0].at, following[0].at), None,
             service=(*map(str, composed.files), service),
         )  # fmt: skip
         yield from self._inside(_Wrapped(command), following[1:], container, variables_told(composed.words))
@@ -455,7 +456,7 @@ class _CommandReader:
                 for name, bound in wrapped.command.environment.items()
                 if name.startswith(prefix)
             }
-        said = _span(wrapped.words[0].at, wrapped.words[1].at)
+        said = span(wrapped.words[0].at, wrapped.words[1].at)
         container = Container(
             f"`{wrapped.words[0].shown} {wrapped.words[1].text}`", said, "host",
             gpus="given" if given else "" if closed else None, gpus_remedy="`--nv`",
@@ -515,8 +516,8 @@ class _CommandReader:
 
     def _in_words_of(self, name: str, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         """What a command starts that only its words tell: `gosu user torchrun ...`, `su -c "..."`, `... -- python`."""
+        there = wrapped if name not in known.ELSEWHERE else wrapped.inner(wrapped.words, environment=_asked(wrapped))
         if name in known.QUOTING:
-            there = wrapped if name not in known.ELSEWHERE else wrapped.inner(wrapped.words, environment={})
             for word in wrapped.arguments:
                 value = word.after("--command=") or word
                 if " " in value.shown:
@@ -526,7 +527,7 @@ class _CommandReader:
             words = wrapped.arguments
             at = next((at - 1 for at in range(len(words)) if _is_launcher(words[at:])), None)
         if at is not None:
-            yield from self.starts(wrapped.inner(wrapped.arguments[at + 1 :]))
+            yield from self.starts(there.inner(wrapped.arguments[at + 1 :]))
 
     def _python(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         options, following, closed = options_of(wrapped.arguments, known.PYTHON)
@@ -617,38 +618,6 @@ _READERS: Mapping[str, Callable[[_CommandReader, _Wrapped], Iterator[ProgramStar
 }
 
 
-def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], Container, Environment]:
-    """The options of `docker run`, the image and what follows it, and the container with what it is told."""
-    options, following, closed = options_of(words[2:], known.DOCKER)
-    told = variables_told(words[2:])
-    shared, given = _shared_memory(options), known.GIVES_GPUS & options.keys()
-    plain = closed and _base(words[0]) == "docker" and "NVIDIA_VISIBLE_DEVICES" not in told
-    devices = options["gpus"].text if "gpus" in options else None
-    chosen = (devices or "").strip("\"'").removeprefix("device=").strip("\"'")
-    if chosen and "gpus" in options and all(each.isdecimal() for each in chosen.split(",")):
-        count = int(chosen) if "device" not in (devices or "") else len(chosen.split(","))
-        show_gpus(told, count, options["gpus"].at)
-    container = Container(
-        "`docker run`",
-        _span(words[0].at, words[1].at),
-        shared if closed or shared else None,
-        "`--ipc=host` or `--shm-size=8g`",
-        gpus="given" if given else "" if plain else None,
-        gpus_remedy="`--gpus all`",
-        told_in=tuple(values_of(words[2:], ("--env-file",))),
-    )
-    return options, following, container, told
-
-
-def variables_told(words: Sequence[Word]) -> dict[str, ShellVariable]:
-    """What a container is told by `-e NAME=value`."""
-    return {
-        each.text.partition("=")[0]: bound_to(each.text.partition("=")[2], each.at)
-        for each in values_of(words, ("-e", "--env"))
-        if each.text is not None and "=" in each.text
-    }
-
-
 def _base(word: Word) -> str:
     text = word.usual
     if text is None:
@@ -703,16 +672,12 @@ def _told(words: Sequence[Word], command: ShellCommand) -> Environment:
     return found
 
 
-def _shared_memory(options: StartOptions) -> str | None:
-    for name in ("shm-size", "ipc"):
-        option = options.get(name)
-        if option is not None:
-            return option.text if option.text else None
-    volumes = [
-        option.value.shown for name, option in options.items() if name in ("volume", "mount", "tmpfs") and option.value
-    ]
-    return "mounted" if any("/dev/shm" in each for each in volumes) else ""
-
-
-def _span(first: Location, last: Location) -> Location:
-    return replace(first, end_line=last.end_line, end_column=last.end_column)
+def _asked(wrapped: _Wrapped) -> Environment:
+    """What a service shows that is asked for GPUs: `runai submit --gpu 2`, `sky launch --gpus A100:2`."""
+    told: dict[str, ShellVariable] = {}
+    before = tuple(itertools.takewhile(lambda word: word.text != "--", wrapped.arguments))
+    for value in values_of(before, known.ASKS_GPUS):
+        count = (value.text or "").rpartition(":")[2]
+        if count.isdecimal() and int(count):
+            show_gpus(told, int(count), value.at)
+    return told

@@ -14,6 +14,7 @@ from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.launchers import launches_in, read_batch
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, read_script
+from gpudoctor.lint.launchfiles.shell_output import calculated
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, bound_to
 from gpudoctor.record import dataclass, field, replace
 
@@ -21,18 +22,22 @@ if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _RUNS = frozenset({"run", "call", "check_call", "check_output", "Popen", "system", "popen", "getoutput"})
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
 _SCRIPT = re.compile(r"\s*#!\S*(?:/| )(?:ba|z)?sh\b")
+_RETURNED = "return"
+"""What a function hands back is kept under this name, which no variable can have."""
 _MAX_DEPTH = 3
 """Functions that call each other are followed so deep."""
 
 
 @dataclass(frozen=True)
 class _PythonText:
-    """A word, or a text; `open` where it may be several words or none."""
+    """A word, or a text; `open` where it may be several words or none, `is_number` where Python counts with it."""
 
     text: str
     node: ast.AST
     open: bool = False
+    is_number: bool = False
 
 
 _PythonValue: TypeAlias = "_PythonText | tuple[_PythonText, ...] | dict[str, _PythonText] | None"
@@ -66,8 +71,10 @@ class _PythonReader:
         self._exported: dict[str, _PythonText] = {}
         self._functions = {each.name: each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
         self._called: set[str] = set()
-        imported = (each for each in ast.walk(tree) if isinstance(each, ast.Import))
-        self._of_nox = any(alias.name == "nox" for each in imported for alias in each.names)
+        self._returned: dict[int, _PythonValue] = {}
+        imports = [each for each in ast.walk(tree) if isinstance(each, (ast.Import, ast.ImportFrom))]
+        self._imported = {alias.asname or alias.name for each in imports for alias in each.names}
+        self._of_nox = "nox" in self._imported
         nodes = list(ast.walk(tree))
         # The stretches between the braces of a text belong to it.
         parts = {id(part) for each in nodes if isinstance(each, ast.JoinedStr) for part in each.values}
@@ -115,6 +122,9 @@ class _PythonReader:
                 self._assign(target, self._told(node.value, around), around)
             case ast.AugAssign(target=ast.Name(name), op=ast.Add()):
                 around.names[name] = _added(around.names.get(name), self._told(node.value, around), node)
+            case ast.Return(value) if value is not None:
+                self._calls(value, around)
+                around.names[_RETURNED] = self._told(value, around)
             case _:
                 self._calls(node, around)
 
@@ -139,13 +149,14 @@ class _PythonReader:
     # --- calls ---
 
     def _calls(self, node: ast.AST, around: _Around) -> None:
-        for call in ast.walk(node):
+        # What is called inside of another call comes first.
+        for call in reversed(list(ast.walk(node))):
             if not isinstance(call, ast.Call):
                 continue
             name = _name(call.func)
             if isinstance(call.func, ast.Attribute) and name in ("append", "extend") and call.args:
                 self._grown(call.func.value, name, self._told(call.args[0], around), around, call)
-            elif isinstance(call.func, ast.Name) and name in self._functions and around.depth < _MAX_DEPTH:
+            elif self._is_own(call.func) and around.depth < _MAX_DEPTH:
                 self._follow(self._functions[name], call, around)
             elif name in _RUNS and call.args:
                 self._command(call, name, around)
@@ -155,13 +166,21 @@ class _PythonReader:
             more = (told,) if how == "append" and isinstance(told, _PythonText) else told
             around.names[held.id] = _added(around.names[held.id], more, node)
 
+    def _is_own(self, func: ast.expr) -> bool:
+        """A function of the file, or a method of what it has made."""
+        held = func.value if isinstance(func, ast.Attribute) else None
+        own = isinstance(func, ast.Name) or (isinstance(held, ast.Name) and held.id not in self._imported)
+        return own and _name(func) in self._functions
+
     def _follow(self, function: ast.FunctionDef, call: ast.Call, around: _Around) -> None:
         self._called.add(function.name)
-        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args) if each.arg != "self"]
         given = {name: self._told(value, around) for name, value in zip(names, call.args, strict=False)}
         given |= {each.arg: self._told(each.value, around) for each in call.keywords if each.arg}
-        inside = replace(around, names={**around.names, **dict.fromkeys(names), **given}, depth=around.depth + 1)
+        known = {**around.names, **dict.fromkeys((_RETURNED, *names)), **given}
+        inside = replace(around, names=known, depth=around.depth + 1)
         self._block(function.body, inside)
+        self._returned[id(call)] = inside.names.get(_RETURNED)
 
     def _command(self, call: ast.Call, name: str, around: _Around) -> None:
         given = {each.arg: self._told(each.value, around) for each in call.keywords if each.arg}
@@ -191,7 +210,7 @@ class _PythonReader:
         """What an expression says: a text, words, or variables; unknown parts are variables of the shell."""
         match node:
             case ast.Constant(value) if isinstance(value, (str, int)):
-                return _PythonText(str(value), node)
+                return _PythonText(str(value), node, is_number=isinstance(value, int))
             case ast.JoinedStr(values):
                 parts = [self._told(each, around) for each in values]
                 return _PythonText(
@@ -204,8 +223,8 @@ class _PythonReader:
                 return known if known is not None else _PythonText(f"${{{name}}}", node)
             case ast.List(items) | ast.Tuple(items):
                 return self._listed(items, around)
-            case ast.BinOp(left, ast.Add(), right):
-                return _added(self._told(left, around), self._told(right, around), node)
+            case ast.BinOp(left, sign, right):
+                return _combined(self._told(left, around), sign, self._told(right, around), node)
             case ast.Dict(keys, values):
                 found: dict[str, _PythonText] = {}
                 for key, value in zip(keys, values, strict=True):
@@ -215,6 +234,9 @@ class _PythonReader:
                     elif isinstance(key, ast.Constant) and isinstance(said, _PythonText):
                         found[str(key.value)] = said
                 return found
+            case ast.Call(func) if self._is_own(func):
+                known = self._returned.get(id(node))
+                return known if known is not None else _PythonText("${_}", node)
             case ast.Call(func, arguments):
                 return self._made(func, arguments, node, around)
             case ast.Attribute(attr="executable"):
@@ -248,6 +270,14 @@ class _PythonReader:
             case "copy" if isinstance(func, ast.Attribute) and ast.unparse(func.value).endswith("environ"):
                 return {}
         return _PythonText("${_}", node)
+
+
+def _combined(left: _PythonValue, sign: ast.operator, right: _PythonValue, node: ast.AST) -> _PythonValue:
+    if isinstance(left, _PythonText) and isinstance(right, _PythonText) and (left.is_number or right.is_number):
+        numbers = [int(each.text) if each.text.isdecimal() else None for each in (left, right)]
+        number = calculated(_SIGNS.get(type(sign), ""), *numbers)
+        return _PythonText(str(number) if number is not None else "${_}", node, is_number=True)
+    return _added(left, right, node) if isinstance(sign, ast.Add) else _PythonText("${_}", node)
 
 
 def _added(left: _PythonValue, right: _PythonValue, node: ast.AST) -> _PythonValue:

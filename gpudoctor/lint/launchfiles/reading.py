@@ -20,6 +20,7 @@ from gpudoctor.lint.source.launch_names import (
     MAKEFILE,
     PYTHON,
     QUOTED,
+    SHELL,
     TASKS,
     YAML,
     launch_kind,
@@ -45,7 +46,8 @@ def read_launch_file(
 ) -> LaunchFile:
     """What a launch file says; nothing where it cannot be read. `scripts` gives the scripts that it sources, `console`
     the modules of commands that the project installs."""
-    kind = PYTHON if path.endswith(".py") else launch_kind(path, text[:200].encode())
+    own = {".py": PYTHON, ".ipynb": SHELL}.get(os.path.splitext(path)[1])
+    kind = own or launch_kind(path, text[:200].encode())
     try:
         file = _read(kind, path, shown, text, scripts)
     # Nested deeper than any hand would write it.
@@ -199,7 +201,7 @@ def _settings(of: str, root: Document) -> SettingsFile:
 def names_of(file: LaunchFile, name: str, *, contained: bool) -> Iterator[str]:
     """What `/workspace/project/train.py` may be outside of a container, where the project has another place."""
     yield name
-    if name.startswith("/") and (contained or launch_kind(file.path) == DOCKERFILE):
+    if name.startswith("/") and (contained or file.path.endswith(".ipynb") or launch_kind(file.path) == DOCKERFILE):
         _, *folders = name.split("/")
         for count in range(len(folders)):
             yield "/".join(folders[count:])

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import itertools
 import posixpath
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.launchfiles.quoted_script import ESCAPE
+from gpudoctor.lint.launchfiles.shell_expansion import MAX_LENGTH, Expansion, ShellState
 from gpudoctor.lint.launchfiles.shell_grammar import parser
 from gpudoctor.lint.launchfiles.shell_tests import holds, matching
-from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVariable, Word, WordPart
+from gpudoctor.lint.launchfiles.shell_values import glued, joined
+from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVariable, Word
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024
 """A longer script is no launch file."""
 MAX_COMMANDS = 2_000
-MAX_LENGTH = 10_000
-"""Letters of a word, and words of a command or an array: more are not known. A line can double a variable."""
 _MAX_CALLS = 4
 """Functions of a script that call each other are followed so deep."""
 _ASSIGNING = frozenset({"read", "mapfile", "readarray", "getopts"})
@@ -78,7 +76,7 @@ def read_script(
     scripts: Scripts | None = None,
 ) -> Script:
     """Follow a script, with what is known of its variables before. `scripts` gives it those that it sources."""
-    state = _ShellState(dict(variables or {}), positional, folder=folder, per_node=per_node)
+    state = ShellState(dict(variables or {}), positional, folder=folder, per_node=per_node)
     run = _ScriptRun(text, state, scripts)
     run.state.conditional, run.state.looped, run.state.background = conditional, looped, background
     if len(run.data) > MAX_BYTES:
@@ -93,49 +91,17 @@ def read_script(
     return Script(tuple(run.commands), comments, tuple(each for each in comments if each.at.line < first), scripts)
 
 
-@dataclass
-class _ShellState:
-    """What is known where the script is."""
-
-    variables: dict[str, ShellVariable]
-    positional: tuple[Word, ...] | None = None
-    folder: str | None = ""
-    per_node: bool = False
-    conditional: bool = False
-    looped: bool = False
-    background: bool = False
-    all_exported: bool = False
-    waits: int = 0
-
-
-class _ScriptRun:
+class _ScriptRun(Expansion):
     """One script on its way from top to bottom."""
 
-    def __init__(self, text: PlacedText, state: _ShellState, scripts: Scripts | None = None) -> None:
-        self.text = text
+    def __init__(self, text: PlacedText, state: ShellState, scripts: Scripts | None = None) -> None:
+        super().__init__(text, state)
         self.scripts = scripts
-        self.data = text.text.encode()
-        self._ascii = text.text.isascii()
-        self.state = state
         self.commands: list[ShellCommand] = []
         self.functions: dict[str, tuple[_ScriptRun, Node]] = {}
         self.called: set[str] = set()
         self._depth = 0
         self._sourced = 0
-
-    # --- places ---
-
-    def _offset(self, byte: int) -> int:
-        return byte if self._ascii else len(self.data[:byte].decode("utf-8", "replace"))
-
-    def location_of(self, start: int, end: int) -> Location:
-        return self.text.location(self._offset(start), self._offset(end))
-
-    def location(self, node: Node) -> Location:
-        return self.location_of(node.start_byte, node.end_byte)
-
-    def source(self, node: Node) -> str:
-        return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def comments(self, root: Node) -> Iterator[ScriptComment]:
         todo = [root]
@@ -252,7 +218,7 @@ class _ScriptRun:
             if not self._leaves(branch):
                 ends.append(state.variables)
                 folders.append(state.folder)
-        state.variables, state.conditional = _joined(ends or [before]), conditional
+        state.variables, state.conditional = joined(ends or [before]), conditional
         state.folder = folders[0] if folders and all(each == folders[0] for each in folders) else None
 
     def _leaves(self, branch: Sequence[Node]) -> bool:
@@ -268,6 +234,8 @@ class _ScriptRun:
             changed |= {self.source(child) for child in node.children if child.type == "variable_name"}
         for name in changed:
             self._forget(name)
+        if node.type == "for_statement":
+            self._count(node)
         first, waits = len(self.commands), state.waits
         state.looped = True
         for child in body:
@@ -278,9 +246,18 @@ class _ScriptRun:
         if state.waits > waits:
             # Each round waits for what it has started.
             self.commands[first:] = [replace(each, looped=looped) for each in self.commands[first:]]
-        state.variables = _joined([before, state.variables])
+        state.variables = joined([before, state.variables])
         state.looped, state.conditional = looped, conditional
         state.folder = folder if state.folder == folder else None
+
+    def _count(self, node: Node) -> None:
+        """What the variable of a loop holds in some round."""
+        name, *items = [child for child in node.named_children if child.type not in ("do_group", "comment")]
+        bound = self.state.variables[self.source(name)]
+        words = [word for each in items for word in self.words(each)]
+        if words and not any(word.open or " " in word.shown for word in words):
+            hole = replace(bound.word, parts=(Hole(self.source(name), single=True),))
+            self.state.variables[self.source(name)] = replace(bound, words=(hole,))
 
     def _list(self, node: Node) -> None:
         first, *others = node.named_children
@@ -298,11 +275,7 @@ class _ScriptRun:
             self.statement(other)
             self.state.conditional = conditional
             if tests:
-                self.state.variables = _joined([before, self.state.variables])
-
-    def word(self, node: Node) -> Word:
-        """What a node says, as one word."""
-        return Word(self._parts(node)[0], self.location(node))
+                self.state.variables = joined([before, self.state.variables])
 
     def has_file(self, name: Word) -> bool:
         """A file of the project has this name."""
@@ -405,12 +378,12 @@ class _ScriptRun:
             if adds and old is None:
                 known = (Word((Hole(name),), at, open=True),)
             return name, ShellVariable((*known, *words), at, array=True)
-        parts = self._scalar(value) if value is not None else ("",)
+        parts = self.parts_of(value)[0] if value is not None else ("",)
         if adds and old is not None and len(old.word.parts) + len(old.word.shown) > MAX_LENGTH:
             parts = (Hole(name),)
         elif adds:
             parts = (*(old.word.parts if old is not None else (Hole(name),)), *parts)
-        return name, ShellVariable((Word(_glued(parts), at),), at)
+        return name, ShellVariable((Word(glued(parts), at),), at)
 
     # --- commands ---
 
@@ -423,8 +396,8 @@ class _ScriptRun:
         body = next((part for part in bodies if part.type == "heredoc_body"), None)
         if body is not None and len(self.commands) > before:
             quoted = any(part.type == "heredoc_start" and self.source(part)[:1] in "'\"\\" for part in bodies)
-            span = self._offset(body.start_byte), self._offset(body.end_byte)
-            parts, spans = ((self.source(body),), (span,)) if quoted else self._parts(body)
+            span = self.offset(body.start_byte), self.offset(body.end_byte)
+            parts, spans = ((self.source(body),), (span,)) if quoted else self.parts_of(body)
             here = Word(parts, self.location(body), inside=spans)
             self.commands[before] = replace(self.commands[before], heredoc=here)
 
@@ -469,6 +442,8 @@ class _ScriptRun:
             for word in words[1:]:
                 if word.text is not None and word.text.isidentifier():
                     self._forget(word.text)
+            if name == "read":
+                self._read_array(node, words, given)
         if name in self.functions and self._depth < _MAX_CALLS:
             self.called.add(name)
             self._call(*self.functions[name], words[1:])
@@ -491,6 +466,16 @@ class _ScriptRun:
             )
         )
 
+    def _read_array(self, node: Node, words: Sequence[Word], given: Mapping[str, ShellVariable]) -> None:
+        """`IFS=, read -ra GPUS <<< "$LIST"`"""
+        text, between = self.herestring(node), given["IFS"].word.text if "IFS" in given else " "
+        flags = [word.shown for word in words[1:-1]]
+        if text is None or not between or not any(flag.startswith("-") and "a" in flag for flag in flags):
+            return
+        at = self.location(node)
+        items = tuple(Word((each,), at) for each in text.strip().split(between.strip() or None))
+        self.state.variables[words[-1].shown] = ShellVariable(items, at, array=True)
+
     def _shift(self, count: int | None) -> None:
         given = self.state.positional
         known = given is not None and count is not None and not any(word.open for word in given[:count])
@@ -509,274 +494,8 @@ class _ScriptRun:
         if len(inner.data) <= MAX_BYTES:
             inner.block(parser().parse(inner.data).root_node.children)
 
-    # --- words ---
-
-    def words(self, node: Node) -> list[Word]:
-        """The words that one argument comes to."""
-        if node.type in ("simple_expansion", "expansion"):
-            return self._expanded(node)
-        at = self.location(node)
-        if node.type == "string":
-            inner = [child for child in node.children if child.is_named]
-            if (
-                len(inner) == 1
-                and inner[0].type in ("simple_expansion", "expansion")
-                and _is_list(self.source(inner[0]))
-            ):
-                return self._listed(inner[0])
-        if node.type == "brace_expression":
-            return [Word((Hole(),), at, open=True)]
-        parts, spans = self._parts(node)
-        opens = node.type == "command_substitution"
-        return [Word(parts, at, open=opens, inside=spans)]
-
-    def _expanded(self, node: Node) -> list[Word]:
-        """An expansion without quotes, which may be several words."""
-        if _is_list(self.source(node)):
-            return self._listed(node)
-        at = self.location(node)
-        parts, set_at = self._value_of(node)
-        found: list[list[WordPart]] = [[]]
-        for part in parts:
-            if isinstance(part, Hole):
-                found[-1].append(part)
-                continue
-            # Blanks end a word; what touches what is not known is a part of it.
-            first, *others = re.split(r"\s+", part)
-            found[-1] += [first] if first else []
-            found += [[text] if text else [] for text in others]
-        span = self._offset(node.start_byte), self._offset(node.end_byte)
-        return [Word(tuple(each), at, _is_open(each), (span,) * len(each), set_at) for each in found if each]
-
-    def _listed(self, node: Node) -> list[Word]:
-        """`"$@"` and `"${ARRAY[@]}"`."""
-        source, at = self.source(node), self.location(node)
-        name = re.match(r"\$\{?([\w@*]+)", source)
-        plain = re.fullmatch(r"\$[@*]|\$\{[@*]\}|\$\{\w+\[[@*]\]\}", source)
-        if name is not None and plain:
-            if name[1] in ("@", "*"):
-                if self.state.positional is not None:
-                    return list(self.state.positional)
-            else:
-                known = self.state.variables.get(name[1])
-                if known is not None and known.array:
-                    return list(known.words)
-        return [Word((Hole(name[1] if name else ""),), at, open=True)]
-
-    def _scalar(self, node: Node) -> tuple[WordPart, ...]:
-        return self._parts(node)[0]
-
-    def _parts(self, node: Node) -> tuple[tuple[WordPart, ...], tuple[tuple[int, int], ...]]:
-        found: list[tuple[WordPart, int, int]] = []
-        length = 0
-        for each in self._raw(node):
-            length += 1 if isinstance(each[0], Hole) else len(each[0]) + 1
-            if length > MAX_LENGTH:
-                return (Hole(),), ((self._offset(node.start_byte), self._offset(node.end_byte)),)
-            # `-I{}` is three nodes for the parser. The lines of a script keep their places where its parts stay apart.
-            last = found[-1] if found and node.type != "heredoc_body" else None
-            if last is not None and isinstance(last[0], str) and isinstance(each[0], str) and last[2] == each[1]:
-                each = last[0] + each[0], found.pop()[1], each[2]
-            found.append(each)
-        if len(found) == 1:
-            return (found[0][0],), ((self._offset(found[0][1]), self._offset(found[0][2])),)
-        spans = tuple((self._offset(start), self._offset(end)) for _, start, end in found)
-        parts = tuple(part for part, _, _ in found)
-        return (parts, spans) if found else (("",), ())
-
-    def _raw(self, node: Node) -> Iterator[tuple[WordPart, int, int]]:
-        kind, start, end = node.type, self._begin(node), node.end_byte
-        if kind == "raw_string":
-            yield self.source(node)[1:-1], start + 1, end - 1
-        elif kind == "ansi_c_string":
-            yield _unescaped(self.source(node)[2:-1]), start, end
-        elif kind in ("string", "translated_string"):
-            yield from self._mixed(node, node.start_byte + (2 if kind == "translated_string" else 1), end - 1)
-        elif kind == "heredoc_body":
-            yield from self._mixed(node, start, end)
-        elif kind == "concatenation":
-            for child in node.children:
-                yield from self._raw(child)
-        elif kind in ("simple_expansion", "expansion"):
-            for part in self._value_of(node)[0]:
-                yield part, start, end
-        elif kind == "command_substitution":
-            yield Hole(commands=tuple(self._inner(node))), start, end
-        elif kind == "arithmetic_expansion":
-            number = self.arithmetic(node)
-            yield Hole() if number is None else str(number), start, end
-        elif kind in ("brace_expression", "process_substitution"):
-            yield Hole(), start, end
-        else:
-            yield re.sub(r"\\(\n|.)", lambda found: "" if found[1] == "\n" else found[1], self.source(node)), start, end
-
-    def _begin(self, node: Node) -> int:
-        """Where it begins: for the parser, an expansion takes in the blanks between it and another one."""
-        source = self.data[node.start_byte : node.end_byte]
-        blanks = len(source) - len(source.lstrip()) if node.type == "simple_expansion" else 0
-        return node.start_byte + blanks
-
-    def _mixed(self, node: Node, at: int, end: int) -> Iterator[tuple[WordPart, int, int]]:
-        """Text, with what is expanded in it."""
-        for child in node.children:
-            if child.type in ("string_content", "heredoc_content", '"', "$"):
-                continue
-            begins = self._begin(child)
-            if begins > at:
-                yield self._literal(at, begins), at, begins
-            yield from self._raw(child)
-            at = child.end_byte
-        if at < end:
-            yield self._literal(at, end), at, end
-        elif not node.named_children:
-            yield "", at, end
-
-    def _literal(self, start: int, end: int) -> str:
-        text = self.data[start:end].decode("utf-8", "replace")
-        return re.sub(ESCAPE, lambda found: "" if found[1] == "\n" else found[1], text)
-
-    def _value_of(self, node: Node) -> tuple[tuple[WordPart, ...], Location | None]:
-        source = self.source(node).lstrip()
-        match = re.fullmatch(r"\$(\w+|[@*#?$!-])|\$\{(\w+)\}", source)
-        if match is None:
-            parts, at = self._with_default(source), self.location(node)
-            assigns = re.match(r"\$\{(\w+):?=", source)
-            if assigns is not None:
-                self.state.variables.setdefault(assigns[1], ShellVariable((Word(parts, at),), at))
-            return parts, None
-        name = match[1] or match[2]
-        if name == "#" and self.state.positional is not None and not any(w.open for w in self.state.positional):
-            return (str(len(self.state.positional)),), None
-        if name.isdecimal():
-            given = self._argument(name)
-            return (given.parts if given is not None else (Hole(name),)), None
-        bound = self.state.variables.get(name)
-        return (bound.word.parts, bound.at) if bound is not None else ((Hole(name),), None)
-
-    def _argument(self, number: str) -> Word | None:
-        given, index = self.state.positional, int(number) - 1
-        known = given is not None and not any(word.open for word in given) and 0 <= index < len(given)
-        return given[index] if given is not None and known else None
-
-    def _with_default(self, source: str) -> tuple[WordPart, ...]:
-        match = re.match(r"\$\{#?(\w+)(?:(:?[-+=?])(.*)\}$)?", source, re.DOTALL)
-        name, sign = (match[1], (match[2] or "").lstrip(":")) if match else ("", "")
-        bound = self.state.variables.get(name)
-        if name.isdecimal() and sign and sign in "-=?" and (given := self._argument(name)) is not None and given.text:
-            return given.parts
-        if sign and sign in "-=?" and bound is not None and bound.word.text:
-            return bound.word.parts
-        counts = re.fullmatch(r"\$\{#(\w+)\[[@*]\]\}", source)
-        if counts and bound is not None and bound.array and not any(word.open for word in bound.words):
-            return (str(len(bound.words)),)
-        default: str | None = None
-        if match is not None and sign and sign in "-=":
-            default = (bound.word.usual if bound is not None else None) or _plain(match[3])
-        return (Hole(name, default=default),)
-
-    def _inner(self, node: Node) -> Iterator[tuple[str, ...]]:
-        """The commands whose output is taken."""
-        todo = list(node.named_children)
-        while todo:
-            each = todo.pop(0)
-            if each.type == "command":
-                found: list[Word] = []
-                for child in each.children:
-                    nodes = child.children if child.type == "command_name" else [child]
-                    for part in nodes:
-                        if part.is_named and not part.type.endswith("redirect"):
-                            found += self.words(part)
-                yield tuple(word.text or "" for word in found)
-            else:
-                todo += each.named_children
-
-    def arithmetic(self, node: Node) -> int | None:
-        if node.type in ("arithmetic_expansion", "parenthesized_expression"):
-            inner = node.named_children
-            return self.arithmetic(inner[0]) if len(inner) == 1 else None
-        if node.type == "binary_expression" and len(node.children) == 3:
-            left, right = self.arithmetic(node.children[0]), self.arithmetic(node.children[2])
-            return _computed(self.source(node.children[1]), left, right)
-        if node.type in ("simple_expansion", "expansion"):
-            value = Word(self._value_of(node)[0], self.location(node))
-            return value.number
-        source = self.source(node)
-        if source.isdecimal():
-            return int(source)
-        bound = self.state.variables.get(source)
-        return bound.word.number if bound is not None else None
-
 
 _SIMPLE = frozenset(
     {"command", "redirected_statement", "variable_assignment", "declaration_command", "list", "pipeline"}
 )
 """What a comment above it means as a whole."""
-
-
-def _computed(sign: str, left: int | None, right: int | None) -> int | None:
-    if left is None or right is None or max(left, right) > 10**6:
-        return None
-    if sign == "*":
-        return left * right
-    if sign == "+":
-        return left + right
-    if sign == "-":
-        return left - right
-    return left // right if sign == "/" and right else None
-
-
-def _is_open(parts: Sequence[WordPart]) -> bool:
-    """It may be several words, or none, where it is not known and nothing says what it mostly is."""
-    if any(isinstance(part, str) for part in parts):
-        return False
-    usual = "".join(part.default or " " for part in parts if isinstance(part, Hole))
-    return not usual or " " in usual or usual.startswith("-")
-
-
-def _is_list(source: str) -> bool:
-    return bool(re.match(r"\$[@*]|\$\{[@*]|\$\{\w+\[[@*]\]", source))
-
-
-def _plain(text: str) -> str | None:
-    """A default that says itself what it is, without the quotes around it."""
-    bare = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
-    return None if re.search(r"[$`\"'\\\n]", bare) else bare
-
-
-def _unescaped(text: str) -> str:
-    known = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
-    return re.sub(r"\\(.)", lambda found: known.get(found[1], found[0]), text)
-
-
-def _glued(parts: Iterable[WordPart]) -> tuple[WordPart, ...]:
-    found: list[WordPart] = []
-    for part in parts:
-        if isinstance(part, str) and found and isinstance(found[-1], str):
-            found[-1] += part
-        else:
-            found.append(part)
-    return tuple(found)
-
-
-def _joined(ends: Sequence[dict[str, ShellVariable]]) -> dict[str, ShellVariable]:
-    """What is known where several ways meet: what all of them agree about."""
-    first, *others = ends
-    if not others:
-        return first
-    found: dict[str, ShellVariable] = {}
-    for name in {name for end in ends for name in end}:
-        bound = [end[name] for end in ends if name in end]
-        same = len(bound) == len(ends) and all(each.words == bound[0].words for each in bound)
-        exported = any(each.exported for each in bound)
-        hole = Word((Hole(name),), bound[0].at, open=bound[0].array)
-        # `[[ -n $LR ]] && ARGS+=(--lr $LR)`: what stands before is known.
-        kept = _common_start(bound) if len(bound) == len(ends) and all(each.array for each in bound) else ()
-        found[name] = bound[0] if same else ShellVariable((*kept, hole), bound[0].at, exported, bound[0].array)
-    return found
-
-
-def _common_start(bound: Sequence[ShellVariable]) -> tuple[Word, ...]:
-    together = itertools.takewhile(
-        lambda words: len(set(words)) == 1, zip(*(each.words for each in bound), strict=False)
-    )
-    return tuple(words[0] for words in together)

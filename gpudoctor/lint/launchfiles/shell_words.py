@@ -21,6 +21,8 @@ class Hole:
     """Their words, with nothing for a word that is not known."""
     default: str | None = None
     """What it is where the machine says nothing: `${NPROC:-8}`."""
+    single: bool = False
+    """It is one word, as each item of a loop is."""
     early: bool = False
     """It is filled in once, before the nodes that read it are started."""
 

@@ -290,9 +290,9 @@ def _given(call: Call, flags: tuple[str, ...]) -> Values | None:
 
 
 def _kept(call: Call, default: Values | None) -> Values | None:
-    """The default, where the whole command is known and does not give the option: numbers, which take no branch."""
+    """The default, where the whole command is known and does not give the option."""
     value = constant_of(single_of(default)) if call.do.launch.leaves_out_the_rest else None
-    return default if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return default if isinstance(value, (int, float, str)) else None
 
 
 def _number_in(said: str, kind: str) -> float | None:

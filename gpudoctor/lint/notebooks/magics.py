@@ -13,7 +13,7 @@ from gpudoctor.lint.process_state import no_warnings
 from gpudoctor.record import dataclass, replace
 
 # Of these the cell below is Python, which is executed as if they were not there.
-_RUN_BELOW = frozenset("capture debug ipytest memit prun snakeviz time timeit wandb".split())
+RUN_BELOW = frozenset("capture debug ipytest memit prun snakeviz time timeit wandb".split())
 # What is behind these is Python, too.
 _RUN_BEHIND = re.compile(r"%(?:time|timeit|prun|memit)(?:[ \t]+-\w+(?:[ \t]+\d+)?)*[ \t]+(?=[^-\s])")
 _FOREIGN_BELOW = frozenset(
@@ -25,9 +25,9 @@ _FOREIGN_BELOW = frozenset(
 """Cells that do nothing to the variables of the others. Of all other cell magics that is not known."""
 _FOREIGN_LINE = re.compile(r"%(?:sql|md|md-sandbox|scala|r|sh|fs)\b")
 """With these Databricks begins cells of other languages."""
-_CELL_MAGIC = re.compile(r"%%([\w!.-]*)")
+CELL_MAGIC = re.compile(r"%%([\w!.-]*)")
 _WRITE = re.compile(r"%%(?:writefile|file)[ \t]+([\w./-]+\.py)[ \t]*$")
-_SET = re.compile(r"%(?:set_)?env[ \t]+(\w+)(?:=|[ \t]+)(.*\S)")
+SETS_VARIABLE = re.compile(r"%(?:set_)?env[ \t]+(\w+)(?:=|[ \t]+)(.*\S)")
 _RUN_FILE = re.compile(r"%(?:run|runfile|rerun|px)\b")
 # Not `a != b`, and not `a %= b`.
 _ASSIGNED = re.compile(r"(\s*[A-Za-z_][\w.,\[\]'\" \t*]*?=[ \t]*)[!%](?=[A-Za-z_({$/.~!])")
@@ -81,10 +81,10 @@ def _without_magics(source: str) -> Plain:
         if not line.strip():
             continue
         # One may stand above the other: `%%capture`, then `%%time`.
-        magic = _CELL_MAGIC.match(line.lstrip())
+        magic = CELL_MAGIC.match(line.lstrip())
         if magic is None:
             break
-        if magic[1] not in _RUN_BELOW:
+        if magic[1] not in RUN_BELOW:
             empty = Plain("\n" * (len(lines) - 1))
             if writes := _WRITE.match(line.strip()):
                 return replace(empty, writes=writes[1], above=index + 1)
@@ -149,7 +149,7 @@ def _stand_in(line: str) -> str | None:
     indent = line[: len(line) - len(code)]
     # No statement of Python begins with one of these.
     if code.startswith(_LEADS):
-        if setting := _SET.match(code):
+        if setting := SETS_VARIABLE.match(code):
             # What is filled in by IPython is not known.
             value = _SOMETHING if re.search(r"[${]", setting[2]) else repr(setting[2])
             return f"{indent}__import__('os').environ[{setting[1]!r}] = {value}"

@@ -10,10 +10,11 @@ from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Const, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import Stop, UseManaged
+from gpudoctor.lint.events.option_defaults import flags_in
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.flow.condition import ALWAYS
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.program_facts import RANKS_OF_TASKS, EngineUser, ProgramFacts
 from gpudoctor.record import replace
@@ -44,6 +45,8 @@ def facts_with(
             facts = replace(facts, group_alone=not any(program.awaits_others() for program in single))
     if facts is not None and way.tasks_of and facts.ignored is None:
         facts = replace(facts, ignored=_ignored(programs, way, follow))
+    elif facts is not None and not facts.alone_in and way.surely and way.complete:
+        facts = _with_left_out(facts, programs, way, follow)
     ended = _ended(programs)
     if ended is None and way.complete and way.processes is not None and any(each.size_matters for each in programs):
         way = replace(way, left_out=True)
@@ -74,6 +77,27 @@ def _ignored(
         return None
     others = (each for each in follow(replace(way, tasks_of=""), "") if each.world is LaunchWorld.TORCHRUN)
     return next((event.location for each in others for event in each.events(InitGroup)), None)
+
+
+def _with_left_out(
+    facts: ProgramFacts,
+    programs: Sequence[Program],
+    way: AsStarted,
+    follow: Callable[[AsStarted, str], Sequence[Program]],
+) -> ProgramFacts:
+    """`torchrun train.py`, of a program that makes its group with `--distributed`: each process trains alone."""
+    chosen = [each for each in programs if each.assumptions.switches and each.has(InitGroup)]
+    keys = [Literal(Atom(key, text=""), True) for each in chosen for key in each.assumptions.switches]
+    flags = [flag for key in keys for flag in flags_in(key, chosen[0].options)]
+    missing = tuple(f"--{flag}" for flag in dict.fromkeys(flags) if flag not in way.given)
+    if not missing or len(chosen) != len(programs):
+        return facts
+    others = follow(replace(way, left_out=True), "")
+    grouped = (each.lacks_group is None and (each.has(InitGroup) or each.frameworks or each.spawned) for each in others)
+    if not others or not all(each.trained_at for each in others) or any(grouped):
+        return facts
+    group = next(chosen[0].events(InitGroup)).location
+    return replace(facts, ignored=group, alone_in=way.starts, alone_without=missing)
 
 
 def facts_of(programs: Sequence[Program]) -> ProgramFacts:

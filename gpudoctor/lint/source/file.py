@@ -108,6 +108,16 @@ class SourceFile:
         )
         return Location(self.shown, line, column, end_line, end_column)
 
+    @property
+    def commands(self) -> str:
+        """The text of a launch file; what a notebook has the shell do, on the lines of its program."""
+        if self.cells is None:
+            return self.text
+        # Imported late, as below.
+        from gpudoctor.lint.notebooks.shell_lines import shell_of
+
+        return shell_of(self.cells)
+
     def placed(self, at: Location) -> Location:
         """A place in the text, as users find it: in a notebook, in its cell."""
         return at if self.cells is None else self.cells.place(at)

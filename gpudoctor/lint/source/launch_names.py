@@ -106,6 +106,8 @@ _COMMANDS = (b"torchrun", b"torch.distributed.run", b"torch.distributed.launch",
 def may_start_commands(path: str, data: bytes) -> bool:
     """A program that may have a launcher start others, by a look at its bytes. What tests start is no training."""
     name = os.path.basename(path)
+    if name.endswith(".ipynb"):
+        return any(word in data for word in (*_COMMANDS, b"deepspeed "))
     if not name.endswith(".py") or name.startswith(("test_", "conftest")) or len(data) > MAX_BYTES:
         return False
     return any(word in data for word in _BESIDE) and any(word in data for word in _COMMANDS)

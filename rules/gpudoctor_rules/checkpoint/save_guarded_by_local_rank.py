@@ -4,7 +4,8 @@
 
 The local rank counts the processes of one machine (one node), so `local_rank == 0` holds once on each node. On one
 machine that is rank 0. On several, each has a writer, and where they share a disk, as clusters do, all of them write
-to one path at the same time: the file ends up corrupted (`PytorchStreamReader failed`, `storage has wrong size`).
+to one path at the same time: the file ends up corrupted (`PytorchStreamReader failed`, `storage has wrong size`). It is
+a warning where a launch file starts the program on several machines, and advice where nothing says how many there are.
 
 ## Fix
 
@@ -43,7 +44,8 @@ class SaveGuardedByLocalRank(Rule):
 
     code = "GPU602"
     name = "save-guarded-by-local-rank"
-    severity = Severity.INFO
+    severity = Severity.WARNING
+    advises_if_named = True
     needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -67,6 +69,7 @@ class SaveGuardedByLocalRank(Rule):
                 remedy=f"Test the rank of the whole job instead: `if {asked_first(program, save)}:`.",
                 because=[("the local rank is tested here", asked), ("and here it happens", save.location)],
                 cause=asked,
+                severity=None if program.started_on_nodes > 1 else Severity.INFO,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

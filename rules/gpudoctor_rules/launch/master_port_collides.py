@@ -32,7 +32,7 @@ from gpudoctor_rules._error_texts import PORT_TAKEN
 from gpudoctor_rules.launch._starts import gpus_of, meets_by_c10d, told_by_variables
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, LaunchFile, Location
+    from gpudoctor.api.pack import Launched, LaunchFile, Location, Word
 
 _DEFAULT = 29500
 """The port of `torchrun` and `deepspeed` where none is given."""
@@ -125,13 +125,14 @@ def _port(launched: Launched, file: LaunchFile, launch: ProgramStart) -> tuple[i
         # The program meets there itself.
         facts = launched.program_of(file, launch)
         meets = facts is not None and facts.trains
-        return (bound.word.number, bound.at) if meets and bound.word.number else None
+        number = _usual(bound.word)
+        return (number, bound.at) if meets and number else None
     option: StartOption | None
     if launch.launcher in OF_TORCH:
         option = launch.option("master-port")
         endpoint = launch.option("rdzv-endpoint")
         if endpoint is not None:
-            text = (endpoint.text or "").rpartition(":")[2]
+            text = (endpoint.value.usual or "" if endpoint.value is not None else "").rpartition(":")[2]
             return (int(text), endpoint.at) if text.isdecimal() and int(text) else None
         if option is None and launch.closed and not meets_by_c10d(launch) and not told_by_variables(launch):
             return _DEFAULT, launch.word.at
@@ -143,5 +144,11 @@ def _port(launched: Launched, file: LaunchFile, launch: ProgramStart) -> tuple[i
             return _DEFAULT, launch.word.at
     else:
         return None
-    number = option.number if option is not None else None
+    number = _usual(option.value) if option is not None else None
     return (number, option.at) if option is not None and number else None
+
+
+def _usual(word: Word | None) -> int | None:
+    """The port where nobody sets another one from outside: `${PORT:-29500}` is one port for all that are started."""
+    text = word.usual if word is not None else None
+    return int(text) if text is not None and text.isdecimal() else None

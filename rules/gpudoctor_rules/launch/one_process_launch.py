@@ -7,11 +7,13 @@ them, without a word. `python train.py` starts no launcher at all. A program tha
 `ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not
 set`. So do all processes of `srun python train.py` and `mpirun python train.py`: SLURM and MPI tell each its rank, but
 under names of their own. A program that takes itself for the only process where `RANK` is not set then trains once in
-each of them, a model of its own every time.
+each of them, a model of its own every time; so does one that makes its group with an option, as `--distributed`, in the
+processes of a `torchrun` that does not give it.
 
 ## Fix
 
-Say how many processes to start: `torchrun --nproc-per-node=gpu train.py` starts one for each GPU.
+Say how many processes to start: `torchrun --nproc-per-node=gpu train.py` starts one for each GPU. Give the program its
+option.
 
 ## Silent when
 
@@ -64,7 +66,9 @@ class OneProcessLaunch(Rule):
             # `srun` and `mpirun` start it several times, and whoever offers one GPU wants one process.
             if launch.starters or _on_one_gpu(launch) or launch.script is None:
                 continue
-            if is_of_torch(launch) and not _also_in_several(file, launch):
+            if is_of_torch(launch) and launch.processes != 1:
+                yield from self._of_switch(launched, file, launch)
+            elif is_of_torch(launch) and not _also_in_several(file, launch):
                 yield from self._of_torchrun(launched, file, launch)
             elif launch.launcher is StartedBy.PYTHON:
                 yield from self._of_python(launched, file, launch)
@@ -84,6 +88,21 @@ class OneProcessLaunch(Rule):
                 remedy="Write `--nproc-per-node=gpu`, or how many processes to start.",
                 because=[("the processes meet here", facts.group if facts is not None else None)],
             )
+
+    def _of_switch(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        """Several processes, none of which is told that it is one of several."""
+        facts = launched.program_of(file, launch)
+        if facts is None or not {launch.file, launch.at.start} & set(facts.alone_in):
+            return
+        options = " or ".join(f"`{each}`" for each in facts.alone_without)
+        yield self.found(
+            launch.word.at,
+            f"`{launch.launcher.value}` starts {launch.processes} processes of {named(launch)} without {options}: none "
+            "of them makes a process group, and each trains a model of its own.",
+            remedy=f"Give the program {options}.",
+            because=[("with it the processes would meet here", facts.ignored)],
+            severity=Severity.ERROR,
+        )
 
     def _of_tasks(
         self, launched: Launched, file: LaunchFile, launch: ProgramStart, starter: Starter

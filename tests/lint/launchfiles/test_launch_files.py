@@ -323,6 +323,39 @@ def test_a_process_for_each_gpu_of_one_machine(capsys: pytest.CaptureFixture[str
     assert codes(capsys, "--select=GPU408", ".") == ([] if same else ["train.py:2 GPU408"])
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_on_several_machines_each_has_a_writer(capsys: pytest.CaptureFixture[str], nodes: int) -> None:
+    save = "if int(os.environ['LOCAL_RANK']) == 0:\n    torch.save(model.module.state_dict(), '/shared/model.pt')\n"
+    lay(
+        run__sh=f"torchrun --nnodes={nodes} --nproc_per_node=4 --node_rank=$N --master_addr=a train.py\n",
+        train__py=PROGRAM + save,
+    )
+    assert [each for each in codes(capsys, ".") if "GPU602" in each] == (["train.py:13 GPU602"] if nodes > 1 else [])
+
+
+def cell(source: str) -> dict[str, Any]:
+    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
+
+
+def test_notebooks_start_programs_that_they_have_written(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [
+        f"%%writefile train.py\n{PROGRAM}",
+        "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\nN = 2",
+        "!export CUDA_VISIBLE_DEVICES=0,1\n!torchrun --nproc_per_node=$N train.py",
+        "%env CUDA_VISIBLE_DEVICES=0,1\n!torchrun \\\n  --nproc_per_node=$N train.py # two\n!python train.py",
+        "%%bash\nexport CUDA_VISIBLE_DEVICES=0\ntorchrun --nproc_per_node=2 /kaggle/working/train.py",
+        "!torchrun --nproc_per_node={N} train.py && torchrun train.py --nproc_per_node={N}",
+    ]
+    Path("a.ipynb").write_text(json.dumps({"cells": [cell(each) for each in cells], "nbformat": 4, "metadata": {}}))
+    told = found(capsys, "--select=GPU421,GPU422,GPU423", ".")
+    assert [(each["cell"], each["line"], each["code"]) for each in told] == [
+        (3, 2, "GPU423"),
+        (4, 4, "GPU422"),
+        (5, 3, "GPU423"),
+        (6, 1, "GPU421"),
+    ]
+
+
 TRAINER = """
 import os
 from datasets import load_dataset
