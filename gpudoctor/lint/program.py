@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.heuristics import RANK
 from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import RANK_NAMES, asks_setting_for_rank
+from gpudoctor.lint.domain.symbols import asks_setting_for_rank
 from gpudoctor.lint.domain.value import Anonymous, Text, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
@@ -768,4 +769,4 @@ def _asks_caller(event: Event) -> bool:
     """A test on its way asks what the caller of a function hands over as its rank, as far as the name can tell."""
     terms = (part.term for each in event.condition for part in provenance_of(each) if isinstance(part, Unknown))
     given = (term.of for term in terms if isinstance(term, Anonymous) and term.kind == "parameter")
-    return any(isinstance(each, tuple) and each[-1] in RANK_NAMES for each in given)
+    return any(isinstance(each, tuple) and RANK.fits(each[-1]) for each in given)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.heuristics import RANK
 from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Term, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Literal
@@ -301,8 +302,4 @@ def asks_setting_for_rank(literal: Literal) -> bool:
     """`config.local_rank == 0`: by its name, each process has another one, whoever tells it which."""
     asked = (each.term for each in asked_of(literal) if isinstance(each, Unknown))
     names = (each.name for each in asked if isinstance(each, (Attribute, Setting)))
-    return any(name.rpartition(".")[2] in RANK_NAMES for name in names)
-
-
-RANK_NAMES = frozenset({"rank", "local_rank", "global_rank"})
-"""What settings are called that are a rank, as far as a name can tell."""
+    return any(map(RANK.fits, names))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.device import Devices
 from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.heuristics import OWN_DISK
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.symbols import AnyOf, CallResult, IsTrue
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")
 """Folders that each node has for itself."""
-_NAMING_ONE = ("TMP", "SCRATCH", "LOCAL")
-"""Words in names of environment variables that hold one."""
 _TOLD_APART = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
 
 
@@ -66,13 +65,11 @@ class FileEvent(Event):
 
     @property
     def on_own_disk(self) -> bool:
-        """A part of its path is a folder that each node has for itself, or comes from a variable that names one."""
+        """A part of its path is a folder that each node has for itself, or is called like one."""
         parts = [part for value in self.path or () for part in value.in_text]
         texts = (text for part in parts if (text := text_of(part)) is not None)
-        labels = [part.label.upper() for part in parts if isinstance(part, Unknown)]
-        return any(text.startswith(OF_ONE_NODE) for text in texts) or any(
-            word in label for label in labels for word in _NAMING_ONE
-        )
+        named = any(OWN_DISK.fits(part.label) for part in parts if isinstance(part, Unknown))
+        return named or any(text.startswith(OF_ONE_NODE) for text in texts)
 
     def path_shown(self, otherwise: str = "the same path") -> str:
         """The path for a message: the text where it is known, else as the program writes it."""

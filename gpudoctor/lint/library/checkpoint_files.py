@@ -10,6 +10,7 @@ from gpudoctor.lint.analyses.state_dicts import origin, taken, written
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import NO, FileState, ModuleState, SettingState, TensorState
 from gpudoctor.lint.domain.device import CPU
+from gpudoctor.lint.domain.heuristics import PIPELINE
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
@@ -20,7 +21,6 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS
 from gpudoctor.lint.library.devices import devices_of, use
-from gpudoctor.lint.library.heuristics import PIPELINE
 from gpudoctor.lint.library.sharding import hands_out_shards, is_cut_up, is_emptied, note_loaded
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_nn import device_of, put_on

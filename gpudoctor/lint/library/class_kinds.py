@@ -6,24 +6,26 @@ import ast
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Confidence
 from gpudoctor.lint.contents import new_list
 from gpudoctor.lint.domain.abstract_state import ClassState, ContainerState, ModuleState
 from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import Class, Instance, function_of
-from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.symbols import Attribute
-from gpudoctor.lint.domain.value import Unknown, single_of
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.heuristics import (
+from gpudoctor.lint.domain.heuristics import (
     AVERAGED_MODEL,
     COLLATOR,
     DATASET,
     NO_MODULE,
     SAMPLER,
-    guess,
+    Heuristic,
 )
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.value import Unknown, single_of
+from gpudoctor.lint.events.knowledge import Guess
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.stub_models import inherited_method
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.source.syntax_walk import nodes_of
@@ -43,6 +45,12 @@ _MODULES_SAY_SO = prefixes("modules_say_so")
 HOOKS.tells_kind.update(
     ("builtins.isinstance", "builtins.issubclass", "builtins.hasattr", "builtins.callable", "torch.is_tensor")
 )
+
+
+def guess(do: LibraryContext, heuristic: Heuristic, name: str, place: Location) -> None:
+    """Log that what is made at a place is taken for something on account of its name, unless that is sure."""
+    if heuristic.confidence is Confidence.LIKELY and not name.startswith(heuristic.sure_in):
+        do.emit(Guess, at=place, name=name, means=heuristic.means)
 
 
 @told(HOOKS.instance)

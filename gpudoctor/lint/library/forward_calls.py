@@ -15,6 +15,7 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import on_cpu
+from gpudoctor.lint.domain.heuristics import LOSS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import FALSE, NO_SHARDS, NONE, TRUE, Value, Values, single_of
@@ -22,7 +23,6 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.gpu_switches import take_gpu
-from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library.sharding import left_whole
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import (

@@ -23,6 +23,7 @@ from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.function import Instance, Library, Namespace
 from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import CallResult
@@ -37,7 +38,6 @@ from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.class_kinds import is_module_name
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.gpu_switches import default_of
-from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.sharding import note_sharded

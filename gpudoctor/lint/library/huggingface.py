@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.function import Class, Instance, Namespace, library_name_of
 from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING, TRAINING_SETTINGS
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult
@@ -31,7 +32,6 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration
-from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING, TRAINING_SETTINGS
 from gpudoctor.lint.library.setting_classes import chosen_object
 from gpudoctor.lint.library.torch_nn import adopt
 from gpudoctor.lint.library.unread_code import note_escape

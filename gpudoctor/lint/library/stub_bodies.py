@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, function_of, library_name_of
 from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.heuristics import LANGUAGE_MODEL, TEXT_CLASSIFIER
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
@@ -20,7 +21,6 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Unkno
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.library.heuristics import LANGUAGE_MODEL, TEXT_CLASSIFIER
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import body, classes, functions
 from gpudoctor.manifest.effects import FollowEffect

@@ -25,6 +25,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.heuristics import LOSS
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, MarkKind, Tensor, TensorOrigin, tensors_in
@@ -35,7 +36,6 @@ from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import devices_of, moved_by_type, moved_to, use
-from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, singleton
 from gpudoctor.manifest.compiled import kind_of_attribute, operations
 from gpudoctor.record import replace

@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, Module
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import BoundMethod, Method
+from gpudoctor.lint.domain.heuristics import NORMALISED
 from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper, WrapperKind, any_part
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, EachOf, Item, MethodResult, ParameterName
@@ -26,7 +27,6 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.library.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.library.dropped_layers import note_missed
-from gpudoctor.lint.library.heuristics import NORMALISED
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES, MODULE_API, every_module_has

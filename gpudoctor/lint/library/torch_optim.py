@@ -10,6 +10,7 @@ from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pa
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import Enumerated, ListOf
+from gpudoctor.lint.domain.heuristics import OPTIMIZER
 from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
@@ -27,7 +28,7 @@ from gpudoctor.lint.events.training_step import (
     SchedulerStep,
 )
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
+from gpudoctor.lint.library.class_kinds import guess
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.tensors import shares_of
 from gpudoctor.lint.library.torch_nn import part_of

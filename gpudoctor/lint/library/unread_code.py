@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Namespace, Partial, class_of
 from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.heuristics import LOSS, SHOWS_SAMPLES, TRAINS, begins_group, has_to_do_with_seeds
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import SizeKind
@@ -21,7 +22,6 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.heuristics import LOSS, SHOWS_SAMPLES, TRAINS, begins_group, has_to_do_with_seeds
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import (
     DATA_METHODS,

@@ -2,20 +2,15 @@
 all such guesses are here, each with how good it is known to be.
 
 One that is `DEFINITE` rests on a convention that the library itself keeps, and its exceptions are listed. One that is
-`LIKELY` is logged where it decides (`guess`), and what is found with the value is reported as likely, with the reason.
+`LIKELY` silences, or is logged where it decides (`class_kinds.guess`): what is found with the value is reported as
+likely, with the reason.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence
-from gpudoctor.lint.events.knowledge import Guess
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 class Heuristic:
@@ -128,6 +123,11 @@ TRAINS = Heuristic(
     but=("train_test", "train_val", "train_data", "train_set", "train_load", "train_trans", "train_aug", "register"),
 )
 """Of a library that was not read. Nothing is judged by it: it is told where a program trains nothing that was seen."""
+RANK = Heuristic("a rank", _LIKELY, names=("rank", "local_rank", "global_rank"))
+"""Settings and parameters, which whoever starts the processes gives each of them another one of. Where it is wrong, a
+rule stands back that had something to say."""
+OWN_DISK = Heuristic("a folder of one node", _LIKELY, parts=("tmp", "scratch", "local"))
+"""What holds a path: a variable of the environment, an option. It silences likewise."""
 NORMALISED = Heuristic(
     "a model with batch normalisation",
     _SURE,
@@ -152,9 +152,3 @@ def begins_group(name: str) -> bool:
 def has_to_do_with_seeds(name: str) -> bool:
     """Of code that was not read: `utils.set_seed`, `seeding.fix`. Rules that miss a seed stand back."""
     return "seed" in name.lower()
-
-
-def guess(do: LibraryContext, heuristic: Heuristic, name: str, place: Location) -> None:
-    """Log that what is made at a place is taken for something on account of its name, unless that is sure."""
-    if heuristic.confidence is Confidence.LIKELY and not name.startswith(heuristic.sure_in):
-        do.emit(Guess, at=place, name=name, means=heuristic.means)

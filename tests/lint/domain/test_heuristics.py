@@ -10,8 +10,8 @@ import pytest
 from gpudoctor.api import Session
 from gpudoctor.diagnostic import Confidence
 from gpudoctor.lint.discovery.content_signs import speaks_of_training
-from gpudoctor.lint.library import heuristics
-from gpudoctor.lint.library.heuristics import Heuristic
+from gpudoctor.lint.domain import heuristics
+from gpudoctor.lint.domain.heuristics import Heuristic
 from tests.support.sources import sources
 
 if TYPE_CHECKING:
