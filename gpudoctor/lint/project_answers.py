@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from gpudoctor.record import dataclass
 
 
-class UsedNames(NamedTuple):
+@dataclass(frozen=True)
+class UsedNames:
     """The names that some code uses."""
 
     uses: frozenset[str] = frozenset()

@@ -24,7 +24,7 @@ _NOT_LOGS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogLine:
     """One line: its file as it was named, its number from 1, and its text without colours."""
 

@@ -7,7 +7,7 @@ import re
 from gpudoctor.record import dataclass, replace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Speaker:
     """As much as is known of the process that wrote a line. `tag` keeps apart those of which no rank is known."""
 
@@ -21,7 +21,7 @@ class Speaker:
         return self.rank is not None or self.local_rank is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Said:
     """A line without what stands in front of it. `at` is the time that stood there, as it was written."""
 

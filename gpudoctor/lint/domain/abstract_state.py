@@ -463,7 +463,7 @@ class CommandState:
     """A tuple of the functions behind the commands. Written and read by `cli_libraries`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _WholeProcess(Value):
     """The process that is executed: what is global in it has this owner."""
 

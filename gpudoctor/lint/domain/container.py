@@ -27,7 +27,7 @@ def items_held(values: Values | None) -> tuple[Values, ...]:
     return only.items if isinstance(only, TupleOf) else ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ListOf(Allocated):
     """A list or a set; its items stand in the store."""
 
@@ -37,7 +37,7 @@ class ListOf(Allocated):
     kind: str = "list"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DictOf(Allocated):
     """A dictionary; its entries stand in the store."""
 
@@ -47,7 +47,7 @@ class DictOf(Allocated):
     """The class of the project that it is of: `class Config(dict)`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Range(Composed):
     """`range(start, stop)`: whether it runs at most once is what rules ask."""
 
@@ -64,7 +64,7 @@ class Range(Composed):
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Slice(Composed):
     """`start:stop:step` between brackets; None for a part that is left out."""
 
@@ -80,7 +80,7 @@ class Slice(Composed):
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Enumerated(Composed):
     """`enumerate(x)`, `zip(x, y)`, `tqdm(x)`: something that iterates others. `kind` is one of these names."""
 

@@ -23,7 +23,7 @@ def _is_left_out(given: Values | None) -> bool:
     return given is None or given.single == NONE
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset(Allocated):
     """A data set. `iterable` for an IterableDataset (None: not known), `sharded` where each rank has its own part,
     `in_memory` where its items are tensors that lie in memory already, `split` for one half of a random split."""
@@ -51,12 +51,12 @@ class Dataset(Allocated):
         return replace(self, sharded=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RandomGenerator(Allocated):
     """A generator of random numbers apart from that of the process: `torch.Generator()`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sampler(Allocated):
     """A sampler. `distributed` where it gives each rank its own share (None: not known, as for a class of the
     project). `rank`, `replicas` and `shuffle` are the arguments as given, None where they were left out."""
@@ -110,7 +110,7 @@ class Sampler(Allocated):
         return bool(self.distributed) and (self.replicas is None or self.replicas.single != Const(1))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Loader(Allocated):
     """A DataLoader, or a thing that yields batches. Arguments as given, None where they were left out.
 
@@ -184,7 +184,7 @@ class Loader(Allocated):
         return replace(self, sharded=True, surely_sharded=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoaderIterator(Allocated):
     """`iter(loader)`."""
 

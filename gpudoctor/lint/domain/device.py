@@ -11,7 +11,7 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Device(Value):
     """`type` is `cuda`, `cpu` or another backend; `index` None means the current device of the process.
 

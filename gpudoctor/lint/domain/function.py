@@ -38,7 +38,7 @@ def library_name_of(value: Value | None) -> str:
     return value.name if isinstance(value, Library) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProjectModule(Value):
     """A module of the project, by its scope in the store."""
 
@@ -52,7 +52,7 @@ class ProjectModule(Value):
         return self.scope
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LazyImport(Value):
     """What a module of the project binds to a name, where nobody has asked for it yet."""
 
@@ -60,7 +60,7 @@ class LazyImport(Value):
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Function(Allocated):
     """A function of the project: its syntax, the scopes it sees (inner to outer) and its defaults."""
 
@@ -83,7 +83,7 @@ class Function(Allocated):
     """Of a property: what is run where it is assigned to."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BoundMethod(Composed):
     """A function with its receiver already given: a method of an object, or of a library object by name."""
 
@@ -114,7 +114,7 @@ class Method(Composed):
         return f"Method({self.receiver!r}.{self.name})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Partial(Composed):
     """A callable with arguments already given."""
 
@@ -126,7 +126,7 @@ class Partial(Composed):
     keywords: tuple[tuple[str, Values], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Class(Allocated):
     """A class of the project. `bases` in order; `library_bases` are the dotted names of all library classes above."""
 
@@ -157,7 +157,7 @@ class Class(Allocated):
         return {each.name: each for each in self.node.body if isinstance(each, ast.FunctionDef)}
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Instance(Allocated):
     """An object of a class of the project that is none of the kinds that have a file of their own."""
 
@@ -166,24 +166,24 @@ class Instance(Allocated):
     cls: Class
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Namespace(Allocated):
     """An object whose attributes are settings: `argparse.Namespace`, an OmegaConf node, a click context."""
 
     source: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parser(Allocated):
     """`argparse.ArgumentParser` and its groups; groups share the identity of their parser."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Commands(Allocated):
     """A group of commands, of which the user names one: `@click.group()`, `typer.Typer()`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Generator(Allocated):
     """A started generator: its body runs when it is iterated or entered."""
 
@@ -192,7 +192,7 @@ class Generator(Allocated):
     keywords: tuple[tuple[str, Values], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Super(Composed):
     """`super()`: the receiver, and the class after which the search for a method begins."""
 
@@ -200,7 +200,7 @@ class Super(Composed):
     after: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ContextManager(Value):
     """An object of a library that a `with` opens: `no_grad`, `no_sync`, `autocast`; `owner` is what it belongs to."""
 
@@ -208,7 +208,7 @@ class ContextManager(Value):
     owner: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FieldFactory(Value):
     """`field(default_factory=…)` of a dataclass: what makes the value of each new object."""
 

@@ -6,12 +6,12 @@ from gpudoctor.lint.domain.value import Allocated, Anonymous, Unknown, Value, Va
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Group(Allocated):
     """A process group other than the default one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DefaultGroup(Value):
     """The group of all processes, by its name; who gives none means it, too."""
 
@@ -26,21 +26,21 @@ def group_of(given: Values | None) -> Group | DefaultGroup | Unknown:
     return only if isinstance(only, (Group, Unknown)) else Unknown(Anonymous("group", given), "a group")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Work(Allocated):
     """What a collective with `async_op=True` returns."""
 
     subject: Value | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cluster(Allocated):
     """A queue of a cluster that starts a function in each process of a job, or what that job knows of itself."""
 
     class_name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ManagedObject(Allocated):
     """An object of a framework that owns wrapping, placement, sharding or saving: an Accelerator, a Trainer."""
 

@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.value import NONE, TRUE, Allocated, Value, Values
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Module(Allocated):
     """A module that is not a wrapper: an instance of a class of the project, or one that a library made.
 
@@ -45,7 +45,7 @@ class Module(Allocated):
         return self.made_by == library_class or (self.cls is not None and library_class in self.cls.library_bases)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class InnerModules(Allocated):
     """What `modules()` and the like hand out: the parts of `owner`, with their names where they are `named`."""
 
@@ -80,7 +80,7 @@ class WrapperKind(enum.Enum):
         return self in (WrapperKind.DDP, WrapperKind.FSDP, WrapperKind.PREPARED)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Wrapper(Allocated):
     """A module around another one. `inner` may itself be a wrapper."""
 
@@ -129,7 +129,7 @@ class Wrapper(Allocated):
         return any(wrapper.kind.synchronises for wrapper in self.chain)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StateDict(Allocated):
     """What `state_dict()` returned. `prefixed` where its keys start with a wrapper's `module.`."""
 

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.value import FALSE, Allocated, Value, Values
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parameters(Allocated):
     """`model.parameters()` and what is made from it: the modules whose parameters it holds.
 
@@ -19,7 +19,7 @@ class Parameters(Allocated):
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Optimizer(Allocated):
     """An optimizer and the modules (cores or wrappers, as written) whose parameters it steps."""
 
@@ -34,7 +34,7 @@ class Optimizer(Allocated):
     class_name = "torch.optim.Optimizer"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scheduler(Allocated):
     """A learning rate scheduler."""
 
@@ -47,7 +47,7 @@ class Scheduler(Allocated):
     class_name = "torch.optim.lr_scheduler.LRScheduler"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scaler(Allocated):
     """A gradient scaler. `enabled` as given, None where it was left out."""
 

@@ -32,7 +32,7 @@ class RankSource(enum.Enum):
     FRAMEWORK = "framework"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rank(Value):
     """The number of this process. `as_text` marks one that is still the string of an environment variable."""
 
@@ -72,7 +72,7 @@ class SizeKind(enum.Enum):
     NODES = "node count"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Size(Value):
     """A number of processes, devices or nodes: the same on all ranks, more than one in a multi-process world."""
 

@@ -20,14 +20,14 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Setting(Term):
     """What the user chooses at the start under this name: `args.lr`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WrittenSwitch(Term):
     """What the author sets in the text of the program, and may set otherwise: `distributed = False`."""
 
@@ -35,21 +35,21 @@ class WrittenSwitch(Term):
     at: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlaceOnDisk(Term):
     """The file that is executed (`__file__`), or a folder that was computed from it: where it is on this machine."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Length(Term):
     """`len(of)`; of one of several things, None."""
 
     of: Value | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attribute(Term):
     """`of.name`."""
 
@@ -57,7 +57,7 @@ class Attribute(Term):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Item(Term):
     """`of[index]`; None for one of several indices."""
 
@@ -65,21 +65,21 @@ class Item(Term):
     index: Value | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EachOf(Term):
     """What a loop over `of` gets in one round."""
 
     of: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EntriesOf(Term):
     """Any of the entries of `of`, which came to those of another dictionary."""
 
     of: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation(Term):
     """`left operator right`, with the operator as Python writes it: `+`, `//`, `%`."""
 
@@ -88,7 +88,7 @@ class Operation(Term):
     right: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeProduct(Term):
     """The size of a node multiplied by `number`, that of this rank's node: a rank, once a local rank is added."""
 
@@ -96,7 +96,7 @@ class NodeProduct(Term):
     number: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallResult(Term):
     """What a function has returned: a library's, by its dotted name, or one of which nothing is known.
 
@@ -107,7 +107,7 @@ class CallResult(Term):
     given: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loaded(Term):
     """Data that `function` has read for `given`: `indexed` where each sample has a number, False for a stream."""
 
@@ -116,7 +116,7 @@ class Loaded(Term):
     indexed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MethodResult(Term):
     """What `of.method(...)` has returned; `given` as for `CallResult`."""
 
@@ -125,7 +125,7 @@ class MethodResult(Term):
     given: Hashable = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenFile(Term):
     """A file that was opened at an occurrence of `open`; `spelled` is the path as the program writes it."""
 
@@ -135,35 +135,35 @@ class OpenFile(Term):
     spelled: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClockReading(Term):
     """What a clock said at one occurrence of the call."""
 
     occurrence: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OwnReading(Term):
     """What each process has found out for itself at one occurrence of a call: the date, a name that nobody else has."""
 
     occurrence: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HandlerHasRun(Term):
     """The test whether what was registered here for a signal has been run: of each process the system tells another."""
 
     registered: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParameterName(Term):
     """The name under which `named_parameters()` hands out a parameter, or `named_modules()` a part."""
 
     of: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Widened(Term):
     """Any of the values that a key of the store held, which were too many to be followed one by one."""
 
@@ -184,14 +184,14 @@ def each_of(value: Value) -> Iterator[Value]:
         seen.update(term.values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IsTrue(Term):
     """The test `if value:`."""
 
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Compares(Term):
     """The test `left operator right`, with `==`, `<`, `>` or `in`; the others are one of these that fails."""
 
@@ -200,7 +200,7 @@ class Compares(Term):
     right: Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RankIs(Term):
     """The test whether the rank is `number`, or below it (`<`): the same one wherever the rank was got from."""
 
@@ -209,7 +209,7 @@ class RankIs(Term):
     number: object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IsInstance(Term):
     """The test `isinstance(...)` of these arguments, of which `subject` is the first one as the program writes it.
 
@@ -221,7 +221,7 @@ class IsInstance(Term):
     plain_where: bool | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OneOf(Term):
     """The test of a name that holds these values: which of them it is decides.
 
@@ -232,14 +232,14 @@ class OneOf(Term):
     asked: Hashable = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AllOf(Term):
     """The test whether all of these tests have these answers."""
 
     literals: frozenset[Literal]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnyOf(Term):
     """The test whether one of these tests has this answer."""
 

@@ -44,7 +44,7 @@ class MarkKind(enum.Enum):
     WITHOUT_GRAPH = "gathered, and cut off from the graph"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mark(Value):
     """What a collective left in a tensor, at `place`; it lies among the shards of all that is computed from that."""
 

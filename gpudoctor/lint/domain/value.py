@@ -308,7 +308,7 @@ class Term:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Anonymous(Term):
     """Something that nobody asks about. `of` tells it from others of the same `kind`: an occurrence, or what it was
     made of."""
@@ -388,7 +388,7 @@ UNBOUND = Unknown(Anonymous("unbound"), "never assigned on this path")
 """What a name or a fact holds on the sides of a branch that did not write it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Truth(Value):
     """The answer of a test that is open: true where the literal holds."""
 
@@ -406,7 +406,7 @@ class Truth(Value):
         return f"Truth({self.literal!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text(Value):
     """A string that is known in parts, as an f-string or a joined path: `f"out/{rank}.pt"`. No part is itself one."""
 

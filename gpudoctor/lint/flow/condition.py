@@ -62,7 +62,7 @@ _MAX_TESTS = 6
 """So many tests are taken both ways before it counts as open whether conditions leave a gap."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inequality:
     """That something is less than, greater than or the same as a number: such tests may answer one another."""
 
@@ -90,7 +90,7 @@ class Inequality:
         return True if there[0] <= here[0] and here[1] <= there[1] else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Equality:
     """That something is a certain text: then it is no other."""
 

@@ -23,7 +23,7 @@ _INNER = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
 _WORDS = ("def", "lambda", "class")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FunctionTraits:
     """What matters of a function's body."""
 
@@ -72,7 +72,7 @@ def _captures(node: ast.AST) -> bool:
     return any([type(each) in _INNER for each in walk(node)[1:]])  # noqa: C419, a list is quicker here
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallRecord:
     """One call: its result, and what it read that was there before."""
 
@@ -86,7 +86,7 @@ class CallRecord:
         return all(store.get(key) == values for key, values in self.read.items())
 
 
-@dataclass(slots=True)
+@dataclass
 class Summary:
     """A long function without effect: its calls by their arguments."""
 
@@ -123,7 +123,7 @@ class Habit:
     whose method it is stands as None."""
 
 
-@dataclass(slots=True)
+@dataclass
 class LeftBehind:
     """What a call has left of one object."""
 
@@ -138,7 +138,7 @@ class LeftBehind:
     """What they hold that may be something else for another call."""
 
 
-@dataclass(slots=True)
+@dataclass
 class CallMemory:
     """The calls of one function, or the constructions of one class, by what they were given."""
 
@@ -161,7 +161,7 @@ class CallMemory:
         return self.noted < (MAX_REMEMBERED if self.repeated else MAX_IN_VAIN)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RememberedCall:
     """What one call has done, and what decided that."""
 

@@ -74,7 +74,7 @@ class Frame:
     """An augmented assignment writes its result."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Notes:
     """What is done, in order."""
 
@@ -92,7 +92,7 @@ OpenFrames = tuple[tuple[Frame, ...], tuple[Hashable, ...], tuple[Condition, ...
 """The open calls, and of each its scope, the path when it was opened, and whether its function was handed over."""
 
 
-@dataclass(slots=True)
+@dataclass
 class OpenLoop:
     """A loop whose body is being followed."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpudoctor.lint.discovery.top_level import Definition, name_parts, root_name
 from gpudoctor.lint.project_answers import UsedNames
 from gpudoctor.lint.source.syntax_walk import nodes_of, statements, walk
+from gpudoctor.record import compared
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.project import ModuleFile
@@ -50,7 +51,7 @@ def names_that_may_run(
     parts = [part for file in files for part in parts_of(file, known)]
     begin = [part for part in parts if part.node is None or part.decorated or is_started(part, entry, started)]
     used = [part.used for part in reachable(begin, parts, any_method=True)]
-    return UsedNames(*(frozenset[str]().union(*each) for each in zip(*used, strict=True)))
+    return UsedNames(*(frozenset[str]().union(*each) for each in zip(*map(compared, used), strict=True)))
 
 
 def parts_of(file: ModuleFile, known: CodeParts) -> list[CodePart]:

@@ -44,7 +44,7 @@ def begins_to_train(log: Sequence[Event]) -> bool:
     return any(type(each) is Backward for each in log)
 
 
-@dataclass(slots=True)
+@dataclass
 class _WaitingWrap:
     """A model was wrapped on one side of a choice, of which others are to be followed yet."""
 
