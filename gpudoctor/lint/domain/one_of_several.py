@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Value
+from gpudoctor.lint.domain.value import NO_SHARDS, NONE, Value
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import replace
 
@@ -101,11 +101,16 @@ def one_of_tensors(key: Hashable, tensors: list[Tensor]) -> Tensor:
         forwards=frozenset().union(*(each.forwards for each in tensors)),
         graph=None if None in graphs else True in graphs,
         batch_of=first.batch_of if all(each.batch_of == first.batch_of for each in tensors) else None,
-        # Some of them may have been reduced since: then no share is left.
+        # Some of them may have been reduced since: then no share is left. Nobody reduces a batch.
+        shards=frozenset().union(*(each.shards for each in tensors)) if all(map(_is_own_batch, tensors)) else NO_SHARDS,
         dependence=divergence,
         part=any(each.part for each in tensors),
         doubtful=len(graphs) > 1 or any(each.doubtful for each in tensors),
     )
+
+
+def _is_own_batch(tensor: Tensor) -> bool:
+    return tensor.origin is TensorOrigin.BATCH and bool(tensor.shards)
 
 
 JOINS: dict[type[Value], Callable[[Hashable, list[Any]], Value | None]] = {

@@ -18,7 +18,8 @@ Put `zero_grad()` behind `step()`. No automatic fix.
 ## Silent when
 
 It may clear other gradients than those of this optimizer; it stands in a test that lets it run as rarely as the step;
-`accumulate` is entered with one batch for each step, as far as the program says; DeepSpeed trains, which clears the
+`accumulate` is entered with one batch for each step, as far as the program says; another step of this optimizer comes
+first in the same round, as where two losses have one each; DeepSpeed trains, which clears the
 gradients itself.
 
 ## Sources
@@ -113,7 +114,9 @@ def _cleared_in_vain(
     clears = (each for each in program.events(ClearGradients) if each.order < backward.order)
     before = (each for each in clears if same_round(each, backward) and step.condition.implies(each.condition))
     clear = next((each for each in before if clears_all(program, each, optimizer)), None)
-    if clear is None:
+    steps = (each for each in program.events(OptimizerStep) if each.optimizer == optimizer)
+    # A step of another loss, before this one is computed, has used what was there.
+    if clear is None or any(each.order < clear.order and same_round(each, clear) for each in steps):
         return None
     always = backward.condition.implies(clear.condition)
     if always and steps_less_often(program, backward, step) and feeds(program, backward, optimizer):
