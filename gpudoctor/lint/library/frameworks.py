@@ -300,10 +300,10 @@ def _several_processes(call: Call) -> bool:
     if _one_process(call):
         return False
     # Before version 2 it was told `gpus`.
-    given = (call.keywords.get(name) for name in ("devices", "gpus", "num_nodes"))
+    given = (call.arg(-1, name) for name in ("devices", "gpus", "num_nodes"))
     numbers = [value for values in given for value in values or ()]
     # `strategy="ddp" if args.gpus > 1 else None`
-    said = (call.keywords.get(name) or () for name in _SPREADING)
+    said = (call.arg(-1, name) or () for name in _SPREADING)
     names = [text_of(value) or _made_by(value) for each in said for value in each]
     spreads = any(name.lower().startswith(("ddp", "fsdp", "deepspeed")) for name in names)
     # The runner of OpenMMLab: what has started the processes.
@@ -346,7 +346,7 @@ def _made_by(value: Value) -> str:
 
 def _one_process(call: Call) -> bool:
     """`Trainer(devices=1)` on one node."""
-    devices, nodes = call.keywords.get("devices"), call.keywords.get("num_nodes")
+    devices, nodes = call.arg(-1, "devices"), call.arg(-1, "num_nodes")
     items = known_items(call.do, single_of(devices))
     single = devices is not None and (
         devices.single in (Const(1), Const("1")) or (items is not None and len(items) == 1)

@@ -90,7 +90,7 @@ class MetricOfOneShard(Rule):
             # "rank 3: 0.91" says whose number it is, and is no mistake.
             if loader is None or loader in seen or report.divergence & Divergence.RANK:
                 continue
-            if _is_input(report.value) or _is_of_last_batch(report):
+            if _is_input(report) or _is_of_last_batch(report):
                 continue
             seen.add(loader)
             # Guarded by rank 0 it looks like one result for all, which is harder to notice.
@@ -183,13 +183,13 @@ def _evaluated(report: MetricShown, trained: Container[Value]) -> Loader | None:
     return min(evaluated, key=lambda each: each.place, default=None)
 
 
-def _is_input(value: Value) -> bool:
+def _is_input(report: MetricShown) -> bool:
     """A batch itself is shown, or what a model made of the last one: nothing that was counted up."""
-    # Examples and images are logged from one share on purpose.
-    shown = [each for each in value.in_text if each.shards]
+    # Examples and images are logged from one share on purpose. What a framework averages is a number.
+    shown = [each for each in report.value.in_text if each.shards]
     return bool(shown) and all(
         each.origin is TensorOrigin.BATCH
-        or (isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT and each.part)
+        or (isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT and each.part and not report.averaged)
         for each in shown
     )
 
