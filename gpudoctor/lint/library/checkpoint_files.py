@@ -147,6 +147,15 @@ def _save_to_disk(call: Call) -> Values:
     return NOT_ANSWERED
 
 
+@MODELS.callable(*(f"{room}.Config.fromfile.dump" for room in ("mmcv", "mmcv.utils", "mmengine", "mmengine.config")))
+def _dump_configuration(call: Call) -> Values:
+    """`cfg.dump("config.py")` of OpenMMLab; without a file it gives the text back."""
+    path, spelled = _target(call, 0, "file")
+    if path is not None:
+        call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
+    return NOT_ANSWERED
+
+
 @MODELS.callable("io.BytesIO", "io.StringIO", "tempfile.*")
 def _own_file(call: Call) -> Values:
     """A file in memory or under a fresh name: each process has its own."""

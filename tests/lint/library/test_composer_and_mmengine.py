@@ -121,3 +121,11 @@ def test_classes_that_settings_name(paper):
 
 def test_a_runner_of_a_file(paper):
     assert not paper(f"{DATA}{MMENGINE}Runner.from_cfg('settings.py').train()\n").events(Backward)
+
+
+def test_a_configuration_is_written_where_a_file_is_named(paper):
+    found = paper(
+        "import sys\nfrom mmengine.config import Config\ncfg = Config.fromfile(sys.argv[1])\ncfg.merge_from_dict({})\n"
+        "print(cfg.dump())\ncfg.dump('config.py')\n"
+    )
+    assert [(each.location.line, each.checkpoint) for each in found.events(Save)] == [(6, False)]
