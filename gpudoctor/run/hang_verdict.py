@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
@@ -79,6 +80,9 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
         apart = _minority(waiting)
         told = f": {_named(apart)} in another than most" if apart else ""
         return HangVerdict(HangKind.COLLECTIVES_DIFFER, apart, f"The ranks wait in different collectives{told}.")
+    if any(one.crosses(other) for one, other in combinations(waiting, 2)):
+        text = "The ranks wait in collectives of different groups to which they all belong, each for the others."
+        return HangVerdict(HangKind.COLLECTIVES_DIFFER, (), text)
     why = "all have called it: a kernel is stuck, or the network"
     return HangVerdict(HangKind.KERNEL_STUCK, (), f"All ranks wait in one collective, and {why}.")
 

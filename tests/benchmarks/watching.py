@@ -1,14 +1,17 @@
 """How much longer a training takes while `gpudoctor run` watches it.
 
-    python tests/benchmarks/watching.py [--rounds 15] [--workloads linear cifar10 transformer]
+    python tests/benchmarks/watching.py [--pairs 8] [--rounds 15] [--workloads linear cifar10 transformer] [--null]
 
 Two ranks (on GPUs as many as there are) train a workload of `probe` by DDP, from a `DataLoader`, as two jobs: one is
 watched, the other is not. Both are there all the time, and take turns with stretches of steps, while the other one
 sleeps. A round is A B B A, so that a machine that gets slower or faster favours neither; its ratio is formed of the
-time on the clock, and of the processor time of rank 0, which other work on the machine disturbs less. What is said of
-all rounds is their median, with the interval in which it lies with 95 %, whatever their distribution is: where that is
-wider than the difference that is asked for, the answer is not known, and more rounds are needed. No test asserts a
-time.
+time on the clock, and of the processor time of rank 0, which other work on the machine disturbs less.
+
+How fast a process is depends on where its memory happens to lie, and stays so for as long as it lives: more rounds of
+one pair of jobs make an interval narrow that says nothing of the next pair. So each pair has one figure, the median of
+its rounds, and what is said is the median of the pairs, with the interval in which it lies with 95 %, whatever their
+distribution is: where that is wider than the difference that is asked for, the answer is not known, and more pairs are
+needed. `--null` watches neither job, and shows what is found where there is nothing to find. No test asserts a time.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,8 +55,9 @@ class Job:
     """Ranks that make a stretch of steps whenever they are told to."""
 
     def __init__(self, folder: Path, workload: str, watched: bool) -> None:
+        folder.mkdir()
         self.report = folder / "report.json"
-        asked, told = folder / f"asked-{watched}", folder / f"told-{watched}"
+        asked, told = folder / "asked", folder / "told"
         for pipe in (asked, told):
             os.mkfifo(pipe)
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={_ranks()}"]
@@ -81,17 +85,25 @@ def main() -> None:
     """Measure, and print one table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=8)
+    parser.add_argument("--null", action="store_true")
     parser.add_argument("--workloads", nargs="+", choices=STEPS, default=list(STEPS))
     parser.add_argument("--pipes", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.pipes:
         return _rank(options.workloads[0], *options.pipes)
     where = torch.cuda.get_device_name() if _gpus() else f"{os.cpu_count()} CPUs"
-    print(f"{options.rounds} rounds; {_ranks()} ranks on {where}; torch {torch.__version__}\n")
-    print("| workload | ms a step, unwatched | watched / not: median (95 %), all | of processor time | own account |")
+    print(
+        f"{options.pairs} pairs, {options.rounds} rounds each; {_ranks()} ranks on {where}; torch {torch.__version__}\n"
+    )
+    compared = "unwatched / unwatched" if options.null else "watched / not"
+    print(f"| workload | ms a step, unwatched | {compared}: median (95 %), all | of processor time | own account |")
     print("|---|---|---|---|---|")
     for name in options.workloads:
-        print(_row(name, options.rounds), flush=True)
+        print(
+            _row(name, [_pair(name, options.rounds, watched=not options.null) for _ in range(options.pairs)]),
+            flush=True,
+        )
     print(f"\nload average {os.getloadavg()[0]:.1f}")
     return None
 
@@ -104,25 +116,43 @@ def _ranks() -> int:
     return min(_gpus() or 2, 2)
 
 
-def _row(name: str, rounds: int) -> str:
+class Pair(NamedTuple):
+    """The medians of one pair of jobs: both ratios, and seconds of a step that nobody watched; the other's account."""
+
+    clock: float
+    processor: float
+    step: float
+    account: float
+
+
+def _pair(name: str, rounds: int, *, watched: bool) -> Pair:
     with tempfile.TemporaryDirectory() as scratch:
-        plain, watched = Job(Path(scratch), name, False), Job(Path(scratch), name, True)
+        plain, other = Job(Path(scratch, "plain"), name, False), Job(Path(scratch, "other"), name, watched)
         pairs = []
         for number in range(rounds + 2):
             # Whoever is first may find the machine in another state.
-            first, second = (plain, watched) if number % 2 else (watched, plain)
+            first, second = (plain, other) if number % 2 else (other, plain)
             begun, after = first.stretch(), second.stretch() + second.stretch()
             took = {first: begun + first.stretch(), second: after}
             # The first ones build buckets, and have every step looked at closely.
             if number >= 2:
-                pairs.append((took[watched], took[plain]))
-        for job in (plain, watched):
+                pairs.append((took[other], took[plain]))
+        for job in (plain, other):
             job.end()
-        timing = json.loads(watched.report.read_text())["timing"]
-    step = 1e3 * statistics.median(plain.clock for _, plain in pairs) / (2 * STEPS[name][bool(_gpus())])
-    clock = _spread([ours.clock / plain.clock for ours, plain in pairs])
-    processor = _spread([ours.processor / plain.processor for ours, plain in pairs])
-    return f"| {name} | {step:.2f} | {clock} | {processor} | {max(each['overhead'] for each in timing):.1%} |"
+        timing = json.loads(other.report.read_text())["timing"] if watched else []
+    return Pair(
+        statistics.median(one.clock / both.clock for one, both in pairs),
+        statistics.median(one.processor / both.processor for one, both in pairs),
+        statistics.median(both.clock for _, both in pairs) / (2 * STEPS[name][bool(_gpus())]),
+        max((each["overhead"] for each in timing), default=0.0),
+    )
+
+
+def _row(name: str, pairs: Sequence[Pair]) -> str:
+    step = 1e3 * statistics.median(each.step for each in pairs)
+    clock = _spread([each.clock for each in pairs])
+    processor = _spread([each.processor for each in pairs])
+    return f"| {name} | {step:.2f} | {clock} | {processor} | {max(each.account for each in pairs):.1%} |"
 
 
 def _spread(ratios: list[float]) -> str:
@@ -131,7 +161,7 @@ def _spread(ratios: list[float]) -> str:
 
 
 def _interval(ratios: list[float]) -> tuple[float, float]:
-    """Where the median of all such rounds lies with 95 %: so many of them are below it as of tosses of a coin."""
+    """Where the median of all such pairs lies with 95 %: so many of them are below it as of tosses of a coin."""
     count = len(ratios)
     reach = 0.98 * math.sqrt(count)
     return ratios[max(0, math.floor(count / 2 - reach))], ratios[min(count - 1, math.ceil(count / 2 + reach))]

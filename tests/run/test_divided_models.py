@@ -9,7 +9,8 @@ import pytest
 
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules, load
-from gpudoctor.run.recording import ParameterCheck, Process, RecordedCollective, Recording
+from gpudoctor.run.recording import ParameterCheck, Process, Recording
+from gpudoctor.run.recording.call_counts import RecordedCollective
 from gpudoctor.run.recording.model_facts import LayersCutUp
 from tests.support.installs import require_torch
 from tests.support.made_runs import PLACE, healthy, sick
@@ -88,6 +89,26 @@ def test_before_torch_2_8_the_calls_of_the_program_are_noted(monkeypatch: pytest
     assert exchanges._notes
     recording = Recording((replace(healthy().recording.ranks[0], collectives=tuple(noted)),), seconds=1.0)
     assert recording.averages_by_hand
+
+
+def test_a_collective_that_goes_on_is_told_with_the_ranks_of_its_group() -> None:
+    require_torch()
+    import torch.distributed as dist
+
+    from gpudoctor.run.instruments import listener
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        dist.new_group([0])
+        names = list(dist.distributed_c10d._world.pg_names.values())
+        assert len(names) == 2
+        for name in names:
+            entry = {"process_group": (name, ""), "profiling_name": "gloo:all_reduce"}
+            members = listener._members()
+            assert listener._collective({**entry, "state": "scheduled"}, members)["members"] == [0]
+            assert listener._collective({**entry, "state": "completed"}, members)["members"] == []
+    finally:
+        dist.destroy_process_group()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from gpudoctor.run.hang_verdict import HangKind, verdict_of
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Follower, Order, judged
 from gpudoctor.run.outcome import Watched, hangs_untold, where
-from gpudoctor.run.recording import RecordedCollective, Recording, StackFrame, Waiting
+from gpudoctor.run.recording import Recording, StackFrame, Waiting
+from gpudoctor.run.recording.call_counts import RecordedCollective
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 
 
-def in_collective(rank: int, number: int = 5, name: str = "all_reduce") -> Waiting:
-    collective = RecordedCollective(name, number, "0", False, 0.0, 1, False, HERE)
+def in_collective(rank: int, number: int = 5, name: str = "all_reduce", group: str = "0") -> Waiting:
+    collective = RecordedCollective(name, number, group, False, 0.0, 1, False, HERE, (0, 1))
     return Waiting(rank, HERE, "mean", collective, (), waits=True)
 
 
@@ -55,6 +56,8 @@ def silent(rank: int, why: str) -> Waiting:
         ([in_collective(0), in_collective(1), in_collective(2, 4)], HangKind.COLLECTIVES_DIFFER, (2,)),
         ([in_collective(0), in_collective(1, name="broadcast")], HangKind.COLLECTIVES_DIFFER, ()),
         ([in_collective(0), in_collective(1)], HangKind.KERNEL_STUCK, ()),
+        ([in_collective(0), in_collective(1, group="1")], HangKind.COLLECTIVES_DIFFER, ()),
+        ([in_collective(0, group="1"), in_collective(2)], HangKind.KERNEL_STUCK, ()),
         ([receiving(0), receiving(1)], HangKind.NOBODY_SENDS, ()),
         ([receiving(0), in_collective(1)], HangKind.NOBODY_SENDS, (0,)),
         ([receiving(0), elsewhere(1)], HangKind.RANK_MISSING, (1,)),
@@ -116,6 +119,8 @@ def told(rank: int, came_with: str, at: Location = HERE) -> Waiting:
         # Both went round, one of them once more.
         ([replace(in_collective(0), before=HERE), replace(in_collective(1), place=THERE, before=HERE)], ["GPU517"]),
         ([in_collective(0), replace(in_collective(1), place=THERE, before=HERE)], ["GPU501"]),
+        # The same line, and another of two groups to which both belong.
+        ([in_collective(0), in_collective(1, group="1")], ["GPU512"]),
         (
             [in_collective(0), told(1, "waits with `all_reduce` of 8 bytes, where [...] `all_reduce` of 4 bytes,")],
             ["GPU518"],

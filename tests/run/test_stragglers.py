@@ -54,6 +54,7 @@ FAST = {"wait": 0.001, "forward": 0.02, "backward": 0.03, "optimizer": 0.002}
         pytest.param({**FAST, "wait": 0.05}, "What is slow is data: it waits for its batches", id="data"),
         pytest.param({**FAST, "copy": 0.05}, "slow is transfer: it copies its batches to its GPU", id="transfer"),
         pytest.param({**FAST, "forward": 0.07}, "What is slow is compute: it is in its forward", id="compute"),
+        pytest.param({**FAST, "save": 0.05}, "What is slow is what it saves: it is in `torch.save`", id="saving"),
         pytest.param({**FAST, "other": 0.05}, "it is between the calls", id="something of its own"),
     ],
 )

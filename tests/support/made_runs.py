@@ -14,13 +14,13 @@ from gpudoctor.run.recording import (
     ParameterCheck,
     Pass,
     Process,
-    RecordedCollective,
     RecordedOptimizer,
     Recording,
     StackFrame,
     Step,
     Waiting,
 )
+from gpudoctor.run.recording.call_counts import RecordedCollective
 
 SCRIPT = "train.py"
 SOURCE = """import torch

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gpudoctor.run.instruments.fingerprints import tensors_in
+from gpudoctor.run.instruments.state import Span
 from gpudoctor.run.places import called_by_own
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def watch(state: State) -> None:
     @functools.wraps(save)
     def watched(obj: Any, f: Any, *args: Any, **keywords: Any) -> None:
         told(state, obj, f)
-        save(obj, f, *args, **keywords)
+        with Span(state, "save"):
+            save(obj, f, *args, **keywords)
 
     torch.save = watched
     torch.serialization.save = watched

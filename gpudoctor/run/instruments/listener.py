@@ -17,6 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.distributed import distributed_c10d
 
 from gpudoctor.run import clock
 from gpudoctor.run.places import PACKAGE, is_own
@@ -118,7 +119,8 @@ def collectives() -> list[dict[str, Any]]:
         dump = getattr(torch._C._distributed_c10d, name, None)
         entries = pickle.loads(dump()).get("entries", []) if dump is not None else []
         if entries:
-            return [_collective(entry) for entry in entries[-_MOST_ENTRIES:]]
+            members = _members()
+            return [_collective(entry, members) for entry in entries[-_MOST_ENTRIES:]]
     return list(CALLED)
 
 
@@ -139,17 +141,26 @@ def _version() -> tuple[int, ...]:
     return tuple(int(number) for number in torch.__version__.split(".")[:2])
 
 
-def _collective(entry: dict[str, Any]) -> dict[str, Any]:
+def _members() -> dict[str, list[int]]:
+    """The ranks of each group of which this one is a member, by its name; no promise of PyTorch."""
+    names = getattr(getattr(distributed_c10d, "_world", None), "pg_names", {})
+    return {name: distributed_c10d.get_process_group_ranks(group) for group, name in names.items()}
+
+
+def _collective(entry: dict[str, Any], members: dict[str, list[int]]) -> dict[str, Any]:
     files = [(each["filename"], each["line"]) for each in entry.get("frames") or ()]
     own = next((place for place in files if is_own(place[0])), None)
     inner = files[: files.index(own)] if own else files
+    done = bool(entry.get("retired")) or entry.get("state") == "completed"
+    group = (entry.get("process_group") or [""])[0]
     return {
         "name": str(entry.get("profiling_name", "")).rpartition(":")[2],
         "number": entry.get("collective_seq_id") or 0,
-        "group": (entry.get("process_group") or [""])[0],
+        "group": group,
+        "members": [] if done else members.get(group, []),
         "elements": sum(math.prod(sizes) for sizes in entry.get("input_sizes") or ()),
         "of_wrapper": any(name.endswith(_OF_WRAPPERS) for name, _ in inner),
-        "done": bool(entry.get("retired")) or entry.get("state") == "completed",
+        "done": done,
         "began": (entry.get("time_created_ns") or 0) / 1e9,
         "place": own,
     }

@@ -20,6 +20,7 @@ from gpudoctor.run.recording.call_counts import (
     GatheredIntoOne,
     Logger,
     Loss,
+    RecordedCollective,
     SteppedEarly,
     Subgroup,
     Sum,
@@ -442,22 +443,6 @@ class Written:
 
 
 @dataclass(frozen=True)
-class RecordedCollective:
-    """One collective as PyTorch's flight recorder has it. `began` is in seconds since the epoch."""
-
-    name: str
-    number: int
-    group: str
-    done: bool
-    began: float
-    elements: int
-    """Numbers that this rank puts in."""
-    of_wrapper: bool
-    """A wrapper called it, and not the program."""
-    place: Location | None
-
-
-@dataclass(frozen=True)
 class Process:
     """One process of the program, and what it did. `rank` is None where it never had one."""
 
@@ -594,6 +579,13 @@ class Waiting:
     says: it came with something else than another rank."""
     before: Location | None = None
     """Where the program called the last collective that this rank has done."""
+
+    def crosses(self, other: Waiting) -> bool:
+        """Both wait in collectives of two groups to which both of them belong: neither comes to that of the other."""
+        mine, theirs, both = self.collective, other.collective, {self.rank, other.rank}
+        if mine is None or theirs is None or mine.group == theirs.group:
+            return False
+        return both.issubset(mine.members) and both.issubset(theirs.members)
 
     @property
     def asks_for_state(self) -> bool:

@@ -7,6 +7,24 @@ from gpudoctor.record import dataclass
 
 
 @dataclass(frozen=True)
+class RecordedCollective:
+    """One collective as PyTorch's flight recorder has it. `began` is in seconds since the epoch."""
+
+    name: str
+    number: int
+    group: str
+    done: bool
+    began: float
+    elements: int
+    """Numbers that this rank puts in."""
+    of_wrapper: bool
+    """A wrapper called it, and not the program."""
+    place: Location | None
+    members: tuple[int, ...] = ()
+    """The ranks of the group, where that is known: of one that goes on."""
+
+
+@dataclass(frozen=True)
 class Subgroup:
     """`new_group` was called, after so many steps."""
 

@@ -17,6 +17,8 @@ COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
 left the loop of the others waits somewhere, too, so where lint suspects one of these, that is what it is."""
 UNLIKE_SIZES = "GPU518"
+ORDER = "GPU512"
+"""What it is where ranks wait in groups to which all of them belong."""
 ROUNDS = "GPU517"
 """What it is where all ranks called the same again and again, and one of them once more than the others."""
 
@@ -65,11 +67,14 @@ def _stuck(recording: Recording) -> Stuck | None:
     here = {each.rank for each in recording.hang}
     gone = [each.rank for each in recording.ranks if each.rank not in here and each.rank is not None]
     assert first.place is not None
+    crossing = [each for each in waits if each.crosses(first)]
+    code = ORDER if crossing and not _suspected(recording) else _code(_kind(first.stack), recording)
     what = _WAITS.get(_kind(first.stack), _name(first))
     return Stuck(
-        ROUNDS if again and not _suspected(recording) else _code(_kind(first.stack), recording),
+        ROUNDS if again and not crossing and not _suspected(recording) else code,
         first.place,
-        f"Rank {first.rank} waits in {what} for the others forever: {_elsewhere(others, gone)}.",
+        f"Rank {first.rank} waits in {what} for the others forever: {_elsewhere(others, gone)}"
+        f"{', of another group, and both belong to both' if crossing else ''}.",
         tuple((f"rank {each.rank} is here", each.place) for each in others),
     )
 
@@ -143,7 +148,7 @@ def _in_words(kind: str) -> str:
     return _WAITS.get(kind, "a collective")
 
 
-_SUSPECTED_ONLY = ("GPU508", "GPU512", ROUNDS)
+_SUSPECTED_ONLY = ("GPU508", ORDER, ROUNDS)
 """Mistakes whose wait looks like that of others: a group that some ranks make, collectives in different orders, and
 loops of which some ranks make more rounds."""
 _ORDER = {FORWARD: 0, COLLECTIVE: 1, BACKWARD: 2}

@@ -9,10 +9,10 @@ throttled, or with a log to write, slows all of them down. The code does not sho
 
 ## Fix
 
-The message says where the rank spends the time that the others wait for: data, transfer or compute. Its batches: look
-at its disk, its workers, and the length of its samples. Its copies to the GPU: pin the batches, and look at the link.
-Its forward: look at the size of its batches and at its GPU (`gpudoctor probe`). Elsewhere: do what only this rank does
-less often, or after the training.
+The message says where the rank spends the time that the others wait for: data, transfer, compute or saving. Its
+batches: look at its disk, its workers, and the length of its samples. Its copies to the GPU: pin the batches, and look
+at the link. Its forward: look at the size of its batches and at its GPU (`gpudoctor probe`). Elsewhere: do what only
+this rank does less often, or after the training.
 
 ## Silent when
 
@@ -59,6 +59,11 @@ PARTS = {
         "Look at the size of its batches, and at its GPU with `gpudoctor probe`.",
     ),
     "optimizer": ("compute", "is in its optimizer", "Look at its GPU with `gpudoctor probe`."),
+    "save": (
+        "what it saves",
+        "is in `torch.save`",
+        "Save less often, on each rank its part, or in the background (`torch.distributed.checkpoint.async_save`).",
+    ),
     "": (
         "the program",
         "is between the calls of a step",
