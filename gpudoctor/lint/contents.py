@@ -5,18 +5,31 @@ Asked by models and by the evaluation of Python alike."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState, SettingState
-from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, Flag, ObjectState, SettingState, ValueCell
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Slice, TupleOf, items_held
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, class_of
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    TRUE,
+    UNBOUND,
+    Anonymous,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    int_of,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Condition, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -184,7 +197,25 @@ def _known_enumerated(do: LibraryContext, value: Enumerated) -> tuple[Values, ..
     # As short as the shortest column, as in Python.
     if value.kind == "zip":
         return tuple(singleton(TupleOf(row)) for row in zip(*(column or () for column in columns), strict=False))
-    return columns[0]
+    if value.kind == "chain":
+        return tuple([item for column in columns for item in column or ()])
+    if value.kind == "sorted":
+        return in_order(columns[0] or (), {})
+    if value.kind == "reversed":
+        return (columns[0] or ())[::-1]
+    return columns[0] if value.kind == "tqdm" else None
+
+
+def in_order(items: tuple[Values, ...], given: Mapping[str, Values]) -> tuple[Values, ...]:
+    """As `sort` puts them with these keywords: where that is not known, each may come to stand anywhere."""
+    backwards = given.get("reverse", singleton(FALSE)).single
+    plain = [each.single.value for each in items if isinstance(each.single, Const)]
+    # Numbers among themselves, or texts: others have no order, or one of their own.
+    kinds = {str if isinstance(each, str) else float if isinstance(each, (int, float)) else None for each in plain}
+    comparable = len(plain) == len(items) and kinds in ({str}, {float})
+    if comparable and len(given) == ("reverse" in given) and backwards in (TRUE, FALSE):
+        return tuple([singleton(Const(each)) for each in sorted(plain, reverse=backwards == TRUE)])  # type: ignore[type-var]
+    return (union(items),) * len(items) if len(items) > 1 else items
 
 
 def known_keys(do: LibraryContext, value: DictOf) -> list[Value] | None:
@@ -311,21 +342,154 @@ def extend(do: LibraryContext, value: Value, new: list[Values], exact: bool = Tr
         add_more(do, value, each)
 
 
+_CONTENTS: tuple[ValueCell[Any], ...] = (
+    ContainerState.items,
+    ContainerState.entries,
+    ContainerState.more,
+    ContainerState.factory,
+)
+_TOLD_OF_CONTENTS: tuple[Flag[Any], ...] = (
+    ContainerState.grown,
+    ContainerState.by_rank,
+    ContainerState.unordered,
+    ContainerState.gathered,
+    ObjectState.of_settings,
+    ObjectState.opened,
+    SettingState.hides_rank,
+)
+
+
+C = TypeVar("C", bound=ListOf | DictOf | Instance)
+
+
+def copy_of(do: LibraryContext, value: C, node: ast.AST) -> C:
+    """Another list, dictionary or object with the same contents."""
+    place = do.place(node)
+    made = replace(value, identity=do.allocation_site(place), place=place, label=do.result_name(node) or value.label)
+    for cell in _CONTENTS:
+        held = do.state(value, cell)
+        if held is not None:
+            do.set_state(made, cell, held)
+    for flag in _TOLD_OF_CONTENTS:
+        if do.flag(value, flag) is not NO:
+            do.set_flag(made, flag)
+    for name in do.names_of(value):
+        values = do.own_attribute(value, name)
+        if values is not None:
+            do.set_own_attribute(made, name, values)
+    return made
+
+
+def change_contents(do: LibraryContext, owner: Value, change: Callable[[Values], Values]) -> None:
+    """Put something else in the place of each thing that a list, a dictionary or an object holds."""
+    for cell in _CONTENTS[:2]:
+        held = do.state(owner, cell)
+        if held is not None:
+            do.set_state(owner, cell, held.map(lambda each: _changed(each, change)))
+    more = do.state(owner, _CONTENTS[2])
+    if more is not None:
+        do.set_state(owner, _CONTENTS[2], change(more))
+    for name in do.names_of(owner):
+        values = do.own_attribute(owner, name)
+        if values is not None:
+            do.set_own_attribute(owner, name, change(values))
+
+
+def _changed(held: Value, change: Callable[[Values], Values]) -> Value:
+    return TupleOf(tuple(map(change, held.items))) if isinstance(held, TupleOf) else held
+
+
+def empty(do: LibraryContext, value: ListOf | DictOf) -> None:
+    """Take all out of it."""
+    if isinstance(value, ListOf):
+        set_items(do, value, ())
+    else:
+        _set_entries(do, value, {})
+    if do.state(value, ContainerState.more) is not None:
+        do.set_state(value, ContainerState.more, singleton(UNBOUND))
+
+
+def _forget_contents(do: LibraryContext, value: ListOf | DictOf) -> None:
+    if isinstance(value, ListOf):
+        do.set_state(value, ContainerState.items, singleton(UNBOUND))
+    else:
+        do.set_state(value, ContainerState.entries, singleton(UNBOUND))
+
+
+def set_items(do: LibraryContext, value: ListOf, items: Iterable[Values]) -> None:
+    """It holds these and nothing else, as far as it is known one by one."""
+    do.set_state(value, ContainerState.items, singleton(TupleOf(tuple(items))))
+
+
+def loosen(do: LibraryContext, value: ListOf | DictOf) -> None:
+    """Some of what is in it may be gone, and in any order: what is left is among what was there."""
+    if isinstance(value, DictOf):
+        found = [held for _, held in possible_pairs(do, value)]
+    else:
+        items = do.state(value, ContainerState.items)
+        found = [each for b in items.bindings for each in items_held(singleton(b.value))] if items is not None else []
+    if found:
+        add_more(do, value, union(found))
+        _forget_contents(do, value)
+
+
+def take_out(do: LibraryContext, value: ListOf, index: int) -> Values | None:
+    """The item that stands there, which is gone from it; None where it is not known."""
+    items = known_items(do, value)
+    if items is None or not -len(items) <= index < len(items) or is_grown(do, value):
+        loosen(do, value)
+        return None
+    # Each round of a loop takes out another one.
+    if do.execution.outlives_round(value):
+        loosen(do, value)
+        return None
+    at = index % len(items)
+    set_items(do, value, (*items[:at], *items[at + 1 :]))
+    return items[at]
+
+
+def delete_item(do: LibraryContext, value: Value, index: Value | None) -> None:
+    """`del value[index]`."""
+    if isinstance(value, DictOf) and index is not None:
+        forget_entry(do, value, index)
+    elif isinstance(value, ListOf) and isinstance(index, Slice) and not (index.start or index.stop or index.step):
+        empty(do, value)
+    elif isinstance(value, ListOf) and (at := int_of(index)) is not None:
+        take_out(do, value, at)
+    elif isinstance(value, ListOf):
+        loosen(do, value)
+
+
+def forget_entry(do: LibraryContext, value: DictOf, key: Value) -> None:
+    """What is popped must not be found again when the rest is passed on as `**kwargs`."""
+    kept = {each: held for each, held in pairs(do, value) or () if each.single != key}
+    if pairs(do, value) is not None:
+        _set_entries(do, value, kept)
+
+
 def _an_item(do: LibraryContext, node: ast.AST) -> Values:
     return singleton(Unknown(Anonymous("", do.allocation_site(do.place(node))), "an item", do.text(node, 40)))
 
 
 def ancestry(cls: Class) -> Iterator[Class]:
-    """The class and its project bases, nearest first, each once."""
-    seen: set[Class] = set()
-    todo = [cls]
-    while todo:
-        current = todo.pop(0)
-        if current not in seen:
-            seen.add(current)
-            yield current
-            # Depth first, which is Python's order but for diamonds.
-            todo = [*current.own_bases, *todo]
+    """The class and its project bases in the order in which Python looks a name up in them, each once."""
+    bases = cls.own_bases
+    while len(bases) == 1:
+        yield cls
+        (cls,) = bases
+        bases = cls.own_bases
+    yield cls
+    yield from _merged([*(list(ancestry(base)) for base in bases), list(bases)])
+
+
+def _merged(orders: list[list[Class]]) -> Iterator[Class]:
+    """Several orders as one that agrees with each (C3, https://www.python.org/download/releases/2.3/mro/)."""
+    while orders := [order for order in orders if order]:
+        later = {cls for order in orders for cls in order[1:]}
+        # What agrees with no order cannot be made by Python either.
+        first = next((order[0] for order in orders if order[0] not in later), orders[0][0])
+        yield first
+        orders = [[cls for cls in order if cls != first] for order in orders]
 
 
 def find_in_class(do: LibraryContext, cls: Class, name: str, after: Value | None = None) -> Values | None:

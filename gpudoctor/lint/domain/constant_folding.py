@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpudoctor.lint.domain.traced_number import TracedNumber, number_of, traced
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
 
 MAX_TEXT = 2_000
 """Characters of a text that is made, and of each that it is made of."""
@@ -29,6 +29,7 @@ _REFUSED = (TypeError, ValueError, ArithmeticError, re.error)
 _MOST_DIGITS = 4
 """Of a width or a precision."""
 _CONVERSIONS: dict[str, Callable[[object], object]] = {"int": int, "float": float, "bool": bool}  # type: ignore[dict-item]
+_CONVERSIONS_OF_FORMATS: dict[str, Callable[[object], str]] = {"r": repr, "s": str, "a": ascii}
 _METHODS = frozenset({"lower", "upper", "strip", "title", "startswith", "endswith", "replace"})
 _ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add,
@@ -41,8 +42,8 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[object, object], object]] = {
 _COMPARISONS: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-    ast.Is: operator.eq,
-    ast.IsNot: operator.ne,
+    ast.Is: lambda left, right: type(left) is type(right) and left == right,
+    ast.IsNot: lambda left, right: type(left) is not type(right) or left != right,
     ast.Lt: operator.lt,  # type: ignore[dict-item]
     ast.LtE: operator.le,  # type: ignore[dict-item]
     ast.Gt: operator.gt,  # type: ignore[dict-item]
@@ -136,6 +137,35 @@ def as_text(value: Const) -> Const | None:
     if isinstance(value.value, str):
         return value
     return _made(lambda: str(value.value)) if fits(value.value) else None
+
+
+def formatted(value: Value, conversion: str = "", spec: str | None = "") -> tuple[Value, ...]:
+    """The parts of `f"{value!conversion:spec}"`, where a `spec` that is not known is None."""
+    if not isinstance(value, Const) or not (conversion or spec != ""):
+        return value.in_text
+    made = None
+    if spec is not None and fits(value.value) and _is_short_format(spec):
+        shown = _CONVERSIONS_OF_FORMATS[conversion](value.value) if conversion else value.value
+        made = _made(lambda: format(shown, spec))
+    return (made or Unknown(Anonymous("formatted", (value, spec)), "a text", kind="str"),)
+
+
+def calculated(function: str, given: Sequence[Const]) -> Const | None:
+    """What `abs`, `round`, `min`, `max` and `sum` make of these."""
+    if any(type(each) is TracedNumber or not fits(each.value) for each in given) or not given:
+        return None
+    numbers = [each.value for each in given]
+    match function:
+        case "min" | "max":
+            choose = min if function == "min" else max
+            return _made(lambda: choose(numbers))  # type: ignore[type-var]
+        case "sum":
+            return _made(lambda: sum(numbers))  # type: ignore[arg-type]
+        case "abs" if len(given) == 1:
+            return _made(lambda: abs(numbers[0]))  # type: ignore[arg-type]
+        case "round" if len(given) <= 2:
+            return _made(lambda: round(*numbers))  # type: ignore[arg-type]
+    return None
 
 
 def joined(parts: Sequence[Const]) -> Const | None:

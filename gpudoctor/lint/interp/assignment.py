@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import set_item
+from gpudoctor.lint.contents import delete_item, set_item
 from gpudoctor.lint.interp import attributes, library
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.items import unpack
@@ -52,7 +52,7 @@ def _unpack(m: Evaluator, target: ast.Tuple | ast.List, values: Values) -> None:
 
 
 def unbind(m: Evaluator, target: ast.expr) -> None:
-    """`del name`."""
+    """`del name`, `del owner.name`, `del owner[index]`."""
     if isinstance(target, ast.Name):
         m.bind(target.id, UNBOUND_SET)
     elif isinstance(target, ast.Attribute):
@@ -61,6 +61,10 @@ def unbind(m: Evaluator, target: ast.expr) -> None:
             # `del self.layers`: a list of layers that was only needed to make something of.
             if held is not None and held.all(lambda value: value.is_mutable):
                 m.set_own_attribute(owner, target.attr, NONE_SET)
+    elif isinstance(target, ast.Subscript):
+        index = m.evaluate(target.slice).restrict(m.path)
+        for owner in m.evaluate(target.value).restrict(m.path):
+            delete_item(m, owner, index.single)
 
 
 def hint(m: Evaluator, target: ast.expr, value: ast.expr) -> None:

@@ -313,6 +313,9 @@ def _follow(m: Evaluator, function: Function, frame: Frame, bound: dict[str, Val
     sides += frame.exits
     if ended is not None and not sides and m.stop is not None and not m.muted:
         m.fatal.setdefault(function.node, m.stop)
+    if not sides:
+        # What it did before its error has been done, for whoever catches it.
+        m.store.apply(_without(layer, frame.scope))
     # Local names of finished calls would fill the store and slow every join.
     if not m.traits_of(function).captures:
         for side in sides:

@@ -18,7 +18,7 @@ from gpudoctor.lint.contents import (
     note_rank_decides,
     possible_pairs,
 )
-from gpudoctor.lint.domain.constant_folding import fits, joined, negative, operated
+from gpudoctor.lint.domain.constant_folding import fits, formatted, joined, negative, operated
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
 from gpudoctor.lint.domain.rank import Rank, Size
@@ -351,7 +351,7 @@ def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
     if isinstance(node, ast.Set):
         items, distinct = in_a_set(items)
         exact = exact and distinct
-    made = new_list(m, items, node, exact=exact)
+    made = new_list(m, items, node, exact, "set" if isinstance(node, ast.Set) else "list")
     if isinstance(node, ast.Set):
         for told in HOOKS.sets_made:
             told(m, made, items)
@@ -382,7 +382,7 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     if isinstance(node, ast.SetComp):
         found, distinct = in_a_set(found)
         exact = exact and distinct
-    made = new_list(m, found, node, exact=exact)
+    made = new_list(m, found, node, exact, "set" if isinstance(node, ast.SetComp) else "list")
     note_grown(m, made, sources)
     if isinstance(node, ast.SetComp):
         for told in HOOKS.sets_made:
@@ -459,7 +459,7 @@ def _joined_string(m: Evaluator, node: ast.JoinedStr) -> Values:
                 told(m, values, m.place(node))
             only = values.restrict(m.path).single
             if only is not None:
-                parts += only.in_text
+                parts += formatted(only, *_format_of(m, piece))
             elif either is None and len(values) <= A_FEW and values.all(_is_text):
                 either = len(parts), values
             else:
@@ -468,6 +468,12 @@ def _joined_string(m: Evaluator, node: ast.JoinedStr) -> Values:
         return singleton(_put_together(parts))
     at, texts = either
     return texts.map(lambda each: _put_together([*parts[:at], *each.in_text, *parts[at:]]))
+
+
+def _format_of(m: Evaluator, piece: ast.FormattedValue) -> tuple[str, str | None]:
+    """The conversion, and what stands behind the colon; None where that is not known."""
+    spec = text_of(m.evaluate(piece.format_spec).single) if piece.format_spec is not None else ""
+    return chr(piece.conversion) if piece.conversion > 0 else "", spec
 
 
 def _is_text(value: Value) -> bool:

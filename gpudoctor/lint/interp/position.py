@@ -74,6 +74,26 @@ class Frame:
     """An augmented assignment writes its result."""
 
 
+class EarlyExits:
+    """The paths that leave the function or the loop around from inside of a block, as `return` and `break` do."""
+
+    def __init__(self, position: Position) -> None:
+        loop = position.open_loops[-1] if position.open_loops else None
+        self._ways = [position.frames[-1].exits, *([loop.breaks, loop.continues] if loop else ())]
+        self._counts = [len(way) for way in self._ways]
+
+    def found(self) -> list[PathExit]:
+        """Those since the block began."""
+        return [exit_ for way, count in zip(self._ways, self._counts, strict=True) for exit_ in way[count:]]
+
+    def pass_through(self, early: list[PathExit], writes: Delta[Value], stays: bool) -> None:
+        """On their way out they come by what closes the block, which does not let them go where it ends itself."""
+        for exit_ in early:
+            exit_.writes = {**exit_.writes, **writes}
+        for way in () if stays else self._ways:
+            way[:] = [each for each in way if not any(each is gone for gone in early)]
+
+
 @dataclass
 class Notes:
     """What is done, in order."""

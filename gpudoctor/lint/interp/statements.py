@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.symbols import AnyOf
 from gpudoctor.lint.domain.value import Anonymous, Value, Values, single_of, singleton
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.process import SettingDefault
-from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
+from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.hooks import Handled
 from gpudoctor.lint.interp import expressions, truthiness, with_statements
 from gpudoctor.lint.interp.annotations import as_annotated
@@ -26,12 +26,11 @@ from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.limits import A_FEW
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.operators import asks_text
-from gpudoctor.lint.interp.position import NONE_SET, PathExit
+from gpudoctor.lint.interp.position import NONE_SET, EarlyExits, PathExit
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.lint.source.syntax_walk import nodes_of
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.store import Delta
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 LIMITS = (OutOfBudget, RecursionError, MemoryError)
@@ -280,24 +279,21 @@ def _try(m: Evaluator, node: ast.Try) -> None:
     if not node.finalbody:
         m.join(m.path, _protected(m, node))
         return
-    base, leaving = m.path, _ways_out(m)
-    before = [len(way) for way in leaving]
+    base, leaving = m.path, EarlyExits(m)
     sides = _protected(m, node)
     # `return` inside goes through `finally` too.
-    early = [exit_ for way, count in zip(leaving, before, strict=True) for exit_ in way[count:]]
-    writes, stays = _run_finally(m, base, sides + early, node.finalbody)
-    for exit_ in early:
-        exit_.writes = {**exit_.writes, **writes}
-    # `finally: return` swallows whatever else was under way.
-    for way in () if stays else leaving:
-        way[:] = [each for each in way if not any(each is gone for gone in early)]
+    early = leaving.found()
+    with m.store.delta():
+        # After a `raise` too, of which only the path is known.
+        m.join(base, sides + early)
+        m.unreachable = False
+        with m.store.delta() as writes:
+            run_block(m, node.finalbody)
+        stays = not m.unreachable
+    leaving.pass_through(early, writes, stays)
+    if not sides:
+        m.store.apply(writes)
     m.join(base, [PathExit({**side.writes, **writes}, side.path) for side in sides] if stays else [])
-
-
-def _ways_out(m: Evaluator) -> list[list[PathExit]]:
-    """The lists in which paths that leave early are collected: of the function, and of the loop around."""
-    loop = m.open_loops[-1] if m.open_loops else None
-    return [m.frame.exits, *([loop.breaks, loop.continues] if loop else ())]
 
 
 def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
@@ -307,11 +303,11 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
     sides: list[PathExit] = []
     since = len(m.log)
     with m.store.delta() as layer:
-        before, errors = sum(map(len, _ways_out(m))), len(m.raised)
+        leaving, errors = EarlyExits(m), len(m.raised)
         with m.catching_file_errors() if any(map(_takes_files, handlers)) else nullcontext():
             run_block(m, node.body)
         # A body that ends with `return` or `break` has not failed.
-        raised = m.unreachable and sum(map(len, _ways_out(m))) == before
+        raised = m.unreachable and not leaving.found()
         until = len(m.log)
         if not m.unreachable:
             run_block(m, node.orelse)
@@ -319,22 +315,24 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
         sides += [body] if body is not None else []
         if raised and not sides:
             handlers = reached(m, node.handlers, m.raised[errors:])
+    if raised and body is None:
+        # Nothing but the error led on, so what came before it has been done.
+        m.store.apply(layer)
     for index, handler in enumerate(handlers):
         atom = Atom(Anonymous("raised", (m.place(handler), index)), text="an exception is caught")
         m.path, m.unreachable = base, False
         # The body always ends: then the only handler surely runs.
         test: bool | Literal = True if raised and not sides and len(handlers) == 1 else Literal(atom, True)
-        start, ways = len(m.log), _ways_out(m)
-        counts = [len(way) for way in ways]
+        start, leaving = len(m.log), EarlyExits(m)
         side = _handler_side(m, base, test, handler)
         if side is not None:
             # What the body has written holds where nothing was caught.
             if body is not None and isinstance(test, Literal):
                 body.path = body.path.conjoined_with(test.negated())
             sides.append(side)
-        left = [each for way, count in zip(ways, counts, strict=True) for each in way[count:]]
         with m.fork(base):
-            writes, returned = len(side.writes) if side is not None else 0, tuple([each.value for each in left])
+            writes = len(side.writes) if side is not None else 0
+            returned = tuple([each.value for each in leaving.found()])
             handled = Handled(
                 handler, m.log[start:], since, until, side is not None, writes, returned,
                 errors_taken(m, handler), _place_of(m, node.body),
@@ -347,19 +345,6 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
 def _place_of(m: Evaluator, body: list[ast.stmt]) -> Location:
     first, last = m.place(body[0]), m.place(body[-1])
     return Location(first.path, first.line, first.column, last.end_line, last.end_column)
-
-
-def _run_finally(
-    m: Evaluator, base: Condition, sides: list[PathExit], body: list[ast.stmt]
-) -> tuple[Delta[Value], bool]:
-    """What `finally` writes, run once for all paths that come there, and whether it lets them go on."""
-    with m.store.delta():
-        # After a `raise` too, of which only the path is known.
-        m.join(base, sides)
-        m.unreachable = False
-        with m.store.delta() as layer:
-            run_block(m, body)
-        return layer, not m.unreachable
 
 
 def _handler_side(m: Evaluator, base: object, test: bool | Literal, handler: ast.ExceptHandler) -> PathExit | None:

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.function import ContextManager, Function, Generator
+from gpudoctor.lint.domain.function import ContextManager, Function, Generator, Library
 from gpudoctor.lint.domain.symbols import OpenFile
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
-from gpudoctor.lint.interp.position import NONE_SET
+from gpudoctor.lint.interp.position import NONE_SET, EarlyExits, PathExit
 from gpudoctor.lint.library.library_names import shows
 from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.flow.store import Delta
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 Body = Callable[[Values], None]
@@ -97,18 +98,44 @@ def _is_manager(generator: Generator) -> bool:
 def _enter_generator(m: Evaluator, generator: Generator, inside: Body, node: ast.AST) -> None:
     # The block belongs to the frame that wrote the `with`, not to the generator that yields to it.
     frames, calls = m.frames, m.calls
+    base, leaving = m.path, EarlyExits(m)
     ran: list[Condition] = []
+    ends: list[PathExit] = []
+    done: Delta[Value] = {}
     visits = m.occurrences()
 
     def on_yield(values: Values) -> None:
         if ran and all(earlier.excludes(m.path) for earlier in ran):
             # Some ranks run the block here and the others there: what it makes is the same thing on all of them.
             m.restore_occurrences(visits)
-        ran.append(m.path)
+        here = m.path
+        ran.append(here)
         with m.in_caller(frames, calls):
-            inside(values)
+            left = EarlyExits(m)
+            with m.store.delta() as layer:
+                inside(values)
+            early = left.found()
+        if m.unreachable and not early:
+            # The error is raised where the generator waits.
+            m.store.apply(layer)
+            return
+        side = [] if m.unreachable else [PathExit(layer, m.path)]
+        ends.extend(side)
+        # Behind its `yield` the generator goes on for those too that leave the block early.
+        m.join(here, side + early)
+        if early:
+            done.update(m.store.changes_since(depth))
 
-    run_body(m, generator, on_yield, node)
+    depth = m.store.depth
+    with m.store.delta() as whole:
+        run_body(m, generator, on_yield, node)
+    m.store.apply(whole)
+    early = leaving.found()
+    if early:
+        writes = {key: values for key, values in whole.items() if done.get(key) is not values}
+        leaving.pass_through(early, writes, not m.unreachable)
+        m.unreachable = m.unreachable or not ends
+        m.path = ends[0].path if len(ends) == 1 else base
     # A manager that could not be followed still runs its block.
     if not ran and not m.unreachable:
         inside(m.unknown(node, "a context manager that was not seen to yield"))
@@ -123,10 +150,31 @@ def _enter_object(m: Evaluator, value: Value, inside: Body, node: ast.AST) -> No
         _inside(m, "unread" if unread else "", inside, singleton(value))
         return
     entered = m.call(opening, NO_ARGUMENTS, node)
-    inside(entered)
     closing = find_method(m, value, "__exit__")
-    if closing is not None and not m.unreachable:
-        m.call(closing, Arguments((NONE_SET, NONE_SET, NONE_SET)), node)
+    if closing is None:
+        inside(entered)
+        return
+    base, leaving = m.path, EarlyExits(m)
+    with m.store.delta() as layer:
+        inside(entered)
+    early, failed = leaving.found(), m.unreachable
+    if not early:
+        m.store.apply(layer)
+        if failed:
+            m.path, m.unreachable = base, False
+        error = m.unknown(node, "an exception") if failed else NONE_SET
+        kind = singleton(Library("builtins.Exception")) if failed else NONE_SET
+        swallowed = m.call(closing, Arguments((kind, error, error)), node)
+        m.unreachable = m.unreachable or (failed and m.truth(swallowed, node) is not True)
+        return
+    side = [] if failed else [PathExit(layer, m.path)]
+    with m.store.delta():
+        m.join(base, side + early)
+        with m.store.delta() as writes:
+            m.call(closing, Arguments((NONE_SET, NONE_SET, NONE_SET)), node)
+        stays = not m.unreachable
+    leaving.pass_through(early, writes, stays)
+    m.join(base, [PathExit({**each.writes, **writes}, each.path) for each in side] if stays else [])
 
 
 def run_generator(

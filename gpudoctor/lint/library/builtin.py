@@ -10,8 +10,8 @@ from operator import or_
 from gpudoctor.lint.contents import is_grown, known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.constant_folding import as_text, converted, joined, of_text, split
-from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf, items_held
+from gpudoctor.lint.domain.constant_folding import as_text, calculated, converted, formatted, joined, of_text, split
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.optim import Parameters
@@ -100,7 +100,10 @@ def _text(call: Call) -> Values:
         return singleton(Const(""))
     # `str(loss)` copies the tensor to the host.
     note_printed(call.do, given, call.place)
-    return given.map(_written)
+    how = call.name.rpartition(".")[2]
+    conversion = "r" if how == "repr" else ""
+    spec = "" if how != "format" or len(call.args) == 1 else text_of(call.args[1].single)
+    return given.map(lambda each: _written(each, conversion, spec))
 
 
 @MODELS.callable("json.dumps", "pprint.pformat", "yaml.safe_dump")
@@ -112,9 +115,11 @@ def _text_of_all(call: Call) -> Values:
     return singleton(Text(tuple(held))) if held else NOT_ANSWERED
 
 
-def _written(value: Value) -> Value:
-    found = as_text(value) if isinstance(value, Const) else None
-    return found or (value if isinstance(value, Text) else Text((value,)))
+def _written(value: Value, conversion: str, spec: str | None) -> Value:
+    if isinstance(value, Const) and not conversion and spec == "":
+        return as_text(value) or Text((value,))
+    parts = formatted(value, conversion, spec)
+    return value if isinstance(value, Text) else parts[0] if isinstance(parts[0], Const) else Text(parts)
 
 
 @MODELS.callable("builtins.print")
@@ -159,9 +164,7 @@ def _few_numbers(call: Call) -> range:
     return counted if len(counted) <= MAX_MAPPED else range(0)
 
 
-@MODELS.callable(
-    "builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.sorted", "itertools.chain", "itertools.islice"
-)
+@MODELS.callable("builtins.enumerate", "builtins.zip", "itertools.chain", "itertools.islice")
 def _iterating(call: Call) -> Values:
     kind = call.name.rpartition(".")[2]
     # The second argument of `enumerate` and `islice` is a number, not a source of items.
@@ -244,15 +247,17 @@ def _iter(call: Call) -> Values:
         if isinstance(value, Loader):
             call.emit(Iterate, loader=value)
             return LoaderIterator(call.allocation_site(), call.place, call.label, value)
-        return value
+        # Of an iterator nobody knows how much is left.
+        return Enumerated("iter", (singleton(value),)) if isinstance(value, (ListOf, TupleOf, DictOf)) else value
 
     return given.map(start)
 
 
 @MODELS.callable("builtins.next")
 def _next(call: Call) -> Values:
-    given = call.arg(0, "iterator")
-    return call.do.items_of(given, call.node) if given is not None else unknown(call, "an item")
+    given, default = call.arg(0, "iterator"), call.arg(1, "default")
+    found = call.do.items_of(given, call.node) if given is not None else unknown(call, "an item")
+    return found if default is None else union([found, default])
 
 
 @MODELS.callable("builtins.len")
@@ -325,12 +330,25 @@ def _arithmetic(call: Call) -> Values:
             given += list(call.do.items_of(singleton(value), call.node))
     if any(tensors_in(given)):
         return singleton(combined(call.do, given, call.place, call.label, call.sure_values()))
-    if len(given) == 1 and isinstance(given[0], Const):
-        return singleton(given[0])
+    if call.name in _OF_CONSTANTS and (made := _calculated(call)) is not None:
+        return singleton(made)
     # `max(1, world_size)`: guards against 0 change nothing where several processes run.
     if len(given) == 2 and call.name.endswith("max") and isinstance(given[1], Size) and isinstance(given[0], Const):
         return singleton(given[1])
     return unknown(call, "a number", given)
+
+
+_OF_CONSTANTS = tuple(f"builtins.{name}" for name in ("abs", "round", "min", "max", "sum"))
+
+
+def _calculated(call: Call) -> Const | None:
+    """What it makes of numbers that are all known, or of the only list that it is given."""
+    inside = known_items(call.do, call.first) if len(call.args) == 1 else None
+    if call.keywords or call.rest or (inside is not None and is_grown(call.do, call.first)):
+        return None
+    known = [each.single for each in (call.args if inside is None else inside)]
+    constants = [each for each in known if isinstance(each, Const) and not isinstance(each.value, str)]
+    return calculated(call.name.rpartition(".")[2], constants) if len(constants) == len(known) else None
 
 
 @MODELS.callable("sys.exit", "builtins.exit", "builtins.quit", "os._exit")
@@ -388,11 +406,38 @@ def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Valu
 @MODELS.method(Text, "format")
 def _format(call: Call[Const | Text]) -> Values:
     given = _fields(call)
-    values = [value for each in given for value in agreed(call.do, each)]
     for each in given:
         note_printed(call.do, each, call.place)
+    if (text := text_of(call.receiver)) is not None and (parts := _filled_in(call, text)) is not None:
+        whole = joined([each for each in parts if isinstance(each, Const)])
+        known = all(isinstance(each, Const) for each in parts)
+        return singleton(whole if known and whole is not None else Text(tuple(parts)))
+    values = [value for each in given for value in agreed(call.do, each)]
     receiver = call.receiver.parts if isinstance(call.receiver, Text) else (call.receiver,)
     return singleton(Text((*receiver, *values)))
+
+
+def _filled_in(call: Call, text: str) -> list[Value] | None:
+    """The parts of the text with what comes into its fields; None where that is not known, or asked of an object."""
+    # Imported late: at each start it would compile patterns of its own.
+    from string import Formatter
+
+    parts: list[Value] = []
+    try:
+        pieces = list(Formatter().parse(text))
+    except ValueError:
+        return None
+    unnamed = iter(call.args)
+    for literal, name, spec, conversion in pieces:
+        parts += [Const(literal)] if literal else []
+        if name is None:
+            continue
+        found = next(unnamed, None) if not name else call.keywords.get(name)
+        if found is None or "{" in (spec or ""):
+            return None
+        for value in agreed(call.do, found):
+            parts += formatted(value, conversion or "", spec or "")
+    return parts
 
 
 def _fields(call: Call) -> list[Values]:

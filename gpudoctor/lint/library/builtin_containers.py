@@ -6,27 +6,35 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
     NESTED,
+    copy_of,
+    empty,
     extend,
     fields_of,
+    forget_entry,
     in_a_set,
+    in_order,
     is_grown,
+    is_key,
     key_of,
     known_items,
+    loosen,
     new_dict,
     new_list,
     note_grown,
     pairs,
     possible_pairs,
     set_item,
+    set_items,
+    take_out,
 )
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.function import Instance, ProjectModule, class_of
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, int_of, text_of
 from gpudoctor.lint.events.training_step import Accumulated
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, told
@@ -35,6 +43,8 @@ from gpudoctor.lint.library.tensors import surely_has_graph
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.library_context import LibraryContext
 
@@ -57,7 +67,8 @@ def _sequence(call: Call) -> Values:
     distinct = True
     if call.name.endswith("set"):
         known, distinct = in_a_set(known)
-    made = new_list(call.do, known, call.node, exact=items is not None and distinct)
+    kind = call.name.removeprefix("builtins.")
+    made = new_list(call.do, known, call.node, items is not None and distinct, kind)
     note_grown(call.do, made, [given])
     if call.name.endswith("set"):
         _note_set(call.do, made, known)
@@ -152,8 +163,13 @@ def _tuple_method(call: Call) -> Values:
 @MODELS.method(ListOf, "append", "add", "insert")
 def _append(call: Call[ListOf]) -> Values:
     given = call.args[-1:] if call.args else ()
-    extend(call.do, call.receiver, list(given))
-    for value in [value for values in given for value in values] if call.name == "append" else ():
+    items = known_items(call.do, call.receiver)
+    # A set has it once.
+    if call.name != "add" or items is None or not all(each in items and is_key(each.single) for each in given):
+        extend(call.do, call.receiver, list(given))
+    if call.name == "insert" and known_items(call.do, call.receiver) is not None:
+        _move_last(call, int_of(call.first))
+    for value in flat_of(list(given)) if call.name == "append" else ():
         # `losses.append(loss)` keeps every graph alive; memory grows each iteration.
         if isinstance(value, Tensor) and value.graph is True and surely_has_graph(call.do, value):
             kept = [each for each in flatten(call.do, [call.receiver]) if each.graph is True]
@@ -162,6 +178,15 @@ def _append(call: Call[ListOf]) -> Values:
             own = frozenset(each for each in held if call.do.execution.is_older(call.receiver, each))
             call.emit(Accumulated, tensor=value, into=call.receiver.label or "a list", held=own)
     return singleton(NONE)
+
+
+def _move_last(call: Call[ListOf], index: int | None) -> None:
+    """To where `insert` puts it."""
+    *others, new = known_items(call.do, call.receiver) or ()
+    if index is None:
+        return loosen(call.do, call.receiver)
+    others.insert(index, new)
+    return set_items(call.do, call.receiver, others)
 
 
 @MODELS.method(ListOf, "extend", "update")
@@ -178,14 +203,78 @@ def _extend(call: Call[ListOf]) -> Values:
     return singleton(NONE)
 
 
-@MODELS.method(ListOf, "pop", "copy", "__getitem__")
-def _pop(call: Call[ListOf]) -> Values:
-    return singleton(call.receiver) if call.name == "copy" else call.do.items_of(singleton(call.receiver), call.node)
+@MODELS.method(ListOf, "pop", "remove", "discard")
+def _take_out(call: Call[ListOf]) -> Values:
+    items = known_items(call.do, call.receiver)
+    if call.name == "pop":
+        index = int_of(call.first) if call.args else -1
+        what = call.do.items_of(singleton(call.receiver), call.node)
+    else:
+        index = _index_of(items, call.args[0]) if items is not None and call.args else None
+        what = singleton(NONE)
+    if index is None:
+        loosen(call.do, call.receiver)
+        return what
+    taken = take_out(call.do, call.receiver, index)
+    return what if taken is None or what.single == NONE else taken
+
+
+def _index_of(items: Sequence[Values], sought: Values) -> int | None:
+    """Where the first of them stands that is equal; None where that is not known."""
+    for index, item in enumerate(items):
+        if item == sought and item.single is not None:
+            return index
+        if not is_key(item.single) or not is_key(sought.single):
+            return None
+    return None
+
+
+@MODELS.method(ListOf, "__getitem__")
+def _get_item(call: Call[ListOf]) -> Values:
+    return call.do.items_of(singleton(call.receiver), call.node)
+
+
+@MODELS.method(ListOf, "copy")
+@MODELS.method(DictOf, "copy")
+def _copy(call: Call[ListOf | DictOf]) -> Values:
+    return singleton(copy_of(call.do, call.receiver, call.node))
+
+
+@MODELS.method(ListOf, "clear")
+@MODELS.method(DictOf, "clear")
+def _clear(call: Call[ListOf | DictOf]) -> Values:
+    empty(call.do, call.receiver)
+    return singleton(NONE)
+
+
+@MODELS.method(ListOf, "sort", "reverse")
+def _put_in_order(call: Call[ListOf]) -> Values:
+    items = known_items(call.do, call.receiver)
+    if items is not None and len(items) > 1:
+        ordered = items[::-1] if call.name == "reverse" else in_order(items, call.keywords)
+        set_items(call.do, call.receiver, ordered)
+    return singleton(NONE)
+
+
+@MODELS.callable("builtins.sorted")
+def _sorted(call: Call) -> Values:
+    items = known_items(call.do, call.first)
+    if items is None or is_grown(call.do, call.first) or not all(isinstance(each.single, Const) for each in items):
+        return singleton(Enumerated("sorted", call.args[:1]))
+    return new_list(call.do, list(in_order(items, call.keywords)), call.node)
+
+
+@MODELS.callable("builtins.reversed")
+def _reversed(call: Call) -> Values:
+    items = known_items(call.do, call.first)
+    if items is None or is_grown(call.do, call.first):
+        return singleton(Enumerated("reversed", call.args[:1]))
+    return singleton(TupleOf(items[::-1]))
 
 
 @MODELS.method(ListOf)
 def _list_method(call: Call) -> Values:
-    return singleton(NONE) if call.name in ("sort", "reverse", "clear", "remove") else unknown(call, "a number")
+    return unknown(call, "a number")
 
 
 @MODELS.method(DictOf, "items", "keys", "values")
@@ -239,9 +328,8 @@ def _dict_get(call: Call[DictOf]) -> Values:
     entries = pairs(call.do, call.receiver) or []
     for each, value in entries:
         if key is not None and each.single == key:
-            # A popped key must not be found again when the rest is passed on as `**kwargs`.
             if call.name == "pop":
-                _forget(call.do, call.receiver, each)
+                forget_entry(call.do, call.receiver, key)
             return value
     asked = call.name == "__getitem__"
     default = unknown(call, "no such key is known") if asked else call.arg(1, "default") or singleton(NONE)
@@ -253,11 +341,6 @@ def _dict_get(call: Call[DictOf]) -> Values:
     if not isinstance(key, Const):
         candidates += [value for _, value in entries]
     return union(candidates) if asked and candidates else union([*candidates, default])
-
-
-def _forget(do: LibraryContext, value: DictOf, key: Values) -> None:
-    kept = [pair for pair in pairs(do, value) or [] if pair[0] != key]
-    do.set_state(value, ContainerState.entries, singleton(TupleOf(tuple(each for pair in kept for each in pair))))
 
 
 @MODELS.method(DictOf, "update")
@@ -291,9 +374,19 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
         set_item(call.do, receiver, singleton(key_of(given)), more, call.node)
 
 
+@MODELS.method(DictOf, "popitem")
+def _pop_item(call: Call[DictOf]) -> Values:
+    known = possible_pairs(call.do, call.receiver)
+    held = [value for _, value in known]
+    more = call.do.state(call.receiver, ContainerState.more)
+    loosen(call.do, call.receiver)
+    found = union([*held, more] if more is not None else held)
+    return singleton(TupleOf((unknown(call, "a key"), found if held or more else unknown(call, "an entry"))))
+
+
 @MODELS.method(DictOf)
-def _dict_method(call: Call[DictOf]) -> Values:
-    return singleton(call.receiver) if call.name == "copy" else unknown(call, "part of a dictionary")
+def _dict_method(call: Call) -> Values:
+    return unknown(call, "part of a dictionary")
 
 
 @MODELS.method(ProjectModule, "__getitem__")

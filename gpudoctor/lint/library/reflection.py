@@ -73,6 +73,12 @@ _KINDS_OF: dict[type[Value], frozenset[str]] = {
 """What containers are, of Python, `typing` and `collections.abc`."""
 
 
+def _kinds_of(value: DictOf | ListOf | TupleOf) -> frozenset[str]:
+    if isinstance(value, ListOf) and value.kind in ("set", "frozenset"):
+        return frozenset({value.kind, "abstractset", *(["mutableset"] if value.kind == "set" else []), *_CONTAINER})
+    return _KINDS_OF[type(value)]
+
+
 @MODELS.callable("builtins.isinstance", "builtins.issubclass")
 def _isinstance(call: Call) -> Values:
     # Which classes are metaclasses is another question.
@@ -125,7 +131,8 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
     of_python = name.startswith("builtins.")
     match value:
         case Const():
-            return type(value.value).__name__ == name.rpartition(".")[2] if of_python else None
+            kinds = [each.__name__ for each in type(value.value).__mro__]
+            return name.rpartition(".")[2] in kinds if of_python else None
         case Unknown(kind=known) if known and of_python:
             # A `bool` is an `int`, too.
             return name == f"builtins.{known}" or (known == "bool" and name == "builtins.int")
@@ -166,7 +173,7 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
             return None
         # `isinstance(batch, Mapping)` is asked as often as `dict`.
         case DictOf() | ListOf() | TupleOf() if name:
-            return name.rpartition(".")[2].lower() in _KINDS_OF[type(value)]
+            return name.rpartition(".")[2].lower() in _kinds_of(value)
     return None
 
 

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import NESTED, change_contents, copy_of
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
 from gpudoctor.lint.domain.constant_folding import substituted
+from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.function import (
     BoundMethod,
     ContextManager,
@@ -149,13 +151,24 @@ def _field(call: Call) -> Values:
 def _copy(call: Call) -> Values:
     if not call.args:
         return singleton(NONE)
-    given = call.args[0]
-    # `deepcopy(model.module if wrapped else model)`: one copy of one model.
-    cores = dict.fromkeys(each.core for each in given)
-    for core in cores if call.name == "copy.deepcopy" else ():
-        note_copied(call.do, core, call.place)
-    copies: dict[Value, Value] = {core: _copied(call, core) for core in cores if isinstance(core, Module)}
-    return given.map(lambda value: copies.get(value.core, value)) if copies else given
+    return _copied_each(call, call.args[0], {}, NESTED if call.name == "copy.deepcopy" else 0)
+
+
+def _copied_each(call: Call, given: Values, copies: dict[Value, Value], levels: int) -> Values:
+    """What has been copied already is not copied again: `deepcopy(model.module if wrapped else model)` is one copy of
+    one model."""
+    deep = call.name == "copy.deepcopy"
+    for value in given:
+        core = value.core
+        if core not in copies and deep:
+            note_copied(call.do, core, call.place)
+        if core not in copies and isinstance(core, Module):
+            copies[core] = _copied(call, core)
+        elif value not in copies and isinstance(value, (ListOf, DictOf, Instance)):
+            copies[value] = made = copy_of(call.do, value, call.node)
+            if levels:
+                change_contents(call.do, made, lambda held: _copied_each(call, held, copies, levels - 1))
+    return given.map(lambda value: copies.get(value, copies.get(value.core, value)))
 
 
 def _copied(call: Call, core: Module) -> Module:

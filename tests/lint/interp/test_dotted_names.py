@@ -102,7 +102,7 @@ NAMES = {
         """,
     "of a package that imports what lies in it": """
         from models import TABLE
-        reveal(sorted(TABLE))  #: Enumerated
+        reveal(sorted(TABLE))  #: ['net']
         reveal(TABLE["net"])  #: Net
 
         # file: models/__init__.py
