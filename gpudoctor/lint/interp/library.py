@@ -122,7 +122,11 @@ def iterate_object(m: Evaluator, value: Value, node: ast.AST) -> Values:
         if found is None:
             continue
         arguments = Arguments((m.unknown(node, "an index"),)) if name == "__getitem__" else NO_ARGUMENTS
+        base, errors = m.path, len(m.raised)
         made = m.call(found, arguments, node)
+        if m.unreachable and m.raised[errors:] in (["StopIteration"], ["IndexError"]):
+            # So ends what it goes over, and not the program.
+            m.path, m.unreachable = base, False
         if name == "__iter__" and made.single != value and made.single is not None:
             return m.items_of(made, node)
         if name != "__iter__":

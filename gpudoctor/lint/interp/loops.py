@@ -120,6 +120,8 @@ def run_while(m: Evaluator, node: ast.While) -> None:
     """`while test`: the body is followed twice, unless the test is surely over before, and in a short loop further as
     long as it surely holds and nothing has left the loop: `while hasattr(model, "module"): model = model.module`."""
     holds = truthiness.ask(m, node.test)
+    if holds is False and not m.unreachable:
+        m.execute(node.orelse)
     if holds is False or m.unreachable:
         return
     if holds is True and m.listener is not None:

@@ -291,9 +291,11 @@ def _try(m: Evaluator, node: ast.Try) -> None:
             run_block(m, node.finalbody)
         stays = not m.unreachable
     leaving.pass_through(early, writes, stays)
-    if not sides:
+    if sides:
+        m.join(base, [PathExit({**side.writes, **writes}, side.path) for side in sides])
+    else:
         m.store.apply(writes)
-    m.join(base, [PathExit({**side.writes, **writes}, side.path) for side in sides] if stays else [])
+    m.unreachable = not (sides and stays)
 
 
 def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:

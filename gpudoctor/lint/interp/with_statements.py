@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Body = Callable[[Values], None]
 
 EXPECTS_AN_ERROR = "pytest.raises"
+SWALLOWS_ERRORS = "contextlib.suppress"
 
 
 def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
@@ -49,7 +50,10 @@ def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
         _enter_a_trial(m, inside)
     elif isinstance(only, ContextManager):
         name = HOOKS.context_name[0](only.name)
+        base, leaving = m.path, EarlyExits(m)
         _inside(m, name, inside, singleton(only.owner) if only.owner is not None else NONE_SET)
+        if m.unreachable and only.name == SWALLOWS_ERRORS and not leaving.found():
+            m.path, m.unreachable = base, False
         for told in HOOKS.context_closed:
             told(m, name, m.place(node))
     elif (around := HOOKS.contexts.get(type(only))) is not None:

@@ -67,7 +67,7 @@ def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
 def _number(call: Call) -> Values:
     given = call.arg(0, "x")
     if given is None:
-        return singleton(Const(0))
+        return singleton(converted(call.name.rpartition(".")[2], Const(0)) or Const(0))
 
     def convert(value: Value) -> Value:
         match value:

@@ -1,5 +1,7 @@
 """Threads."""
 
+from contextlib import suppress
+
 from gpudoctor.manifest.effects import calls, followed
 
 @followed()
@@ -9,7 +11,9 @@ class Thread:
         self._args = args
         self._kwargs = kwargs or {}
     def start(self):
-        self.run()
+        # Its error ends the thread alone.
+        with suppress(BaseException):
+            self.run()
     def run(self):
         if self._target is not None:
             self._target(*self._args, **self._kwargs)
