@@ -92,6 +92,7 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
         times = _times(iterable)
         rounds = [_item_binder(m, node, iterable, round_) for round_ in range(1 if times == 1 else 2)]
     if times == 0:
+        m.execute(node.orelse)
         return NONE_SET
     only = iterable.single
     unordered = isinstance(only, ListOf) and m.flag(only, ContainerState.unordered) is not NO

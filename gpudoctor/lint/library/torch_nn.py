@@ -11,6 +11,7 @@ from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, ta
 from gpudoctor.lint.analyses.state_dicts import note_gathered
 from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState, TensorState
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import BoundMethod, Method
@@ -652,6 +653,26 @@ def _register(call: Call[Module]) -> Values:
         buffer = call.name == "register_buffer"
         call.do.set_flag(call.receiver, ModuleState.own_buffers if buffer else ModuleState.own_parameters)
     return singleton(NONE)
+
+
+_HOOKED = {
+    "register_forward_pre_hook": ("its inputs",),
+    "register_forward_hook": ("its inputs", "its output"),
+    "register_full_backward_hook": ("the gradients of its inputs", "the gradients of its outputs"),
+}
+"""What a hook gets beside the module."""
+
+
+@MODELS.method(Module, *_HOOKED)
+@MODELS.method(Wrapper, *_HOOKED)
+def _register_hook(call: Call[Module | Wrapper]) -> Values:
+    """The hook runs in each pass; what it does is followed once, where it is registered."""
+    hook, place = call.arg(0, "hook"), call.allocation_site()
+    given = [call.unknown(Anonymous(what, place), what) for what in _HOOKED[call.name]]
+    if hook is not None:
+        with call.do.in_contexts("hook"):
+            call.do.call(hook, Arguments((singleton(call.receiver), *given)), call.node)
+    return call.unknown(Anonymous("hook", place), "a handle")
 
 
 @MODELS.method(Module, "append", "extend", "insert", "add_module", "update", "__setitem__")

@@ -1,0 +1,186 @@
+"""Functions, classes and their objects."""
+
+import argparse
+import dataclasses
+import enum
+import functools
+import types
+
+
+class Base:
+    def path(self):
+        return "A"
+
+
+class Left(Base):
+    def path(self):
+        return super().path() + "B"
+
+
+class Right(Base):
+    def path(self):
+        return super().path() + "C"
+
+
+class Both(Right, Left):
+    def path(self):
+        return super().path() + "D"
+
+
+claim(Both().path() == "ABCD")
+
+
+class Mode(enum.Enum):
+    TRAIN = "train"
+    EVAL = "eval"
+
+
+claim(Mode("train") is Mode.TRAIN and Mode.TRAIN.name == "TRAIN" and Mode.EVAL.value == "eval")
+claim(Mode["EVAL"] == Mode.EVAL and len(Mode) == 2 and [each.value for each in Mode] == ["train", "eval"])
+
+
+@dataclasses.dataclass
+class Config:
+    lr: float = 0.1
+    steps: list = dataclasses.field(default_factory=list)
+
+    def __post_init__(self):
+        self.twice = self.lr * 2
+
+
+one, two = Config(), Config(lr=0.2)
+one.steps.append(1)
+claim(two.steps == [] and one.steps == [1])
+claim(two.lr == 0.2 and one.twice == 0.2 and Config(lr=1.0) == Config(lr=1.0))
+claim(dataclasses.replace(one, lr=0.5).twice == 1.0 and dataclasses.asdict(two)["lr"] == 0.2)
+
+
+def generator():
+    received = yield 1
+    yield received
+
+
+running = generator()
+next(running)
+claim(running.send(5) == 5)
+
+
+def counter():
+    count = 0
+
+    def increase():
+        nonlocal count
+        count += 1
+        return count
+
+    return increase
+
+
+increase = counter()
+increase()
+increase()
+claim(increase() == 3)
+
+
+def takes(a, *b, c=1, **d):
+    return (a, b, c, d)
+
+
+claim(takes(1, 2, 3, c=4, e=5) == (1, (2, 3), 4, {"e": 5}))
+
+
+def keeps(value, kept=[]):
+    kept.append(value)
+    return kept
+
+
+keeps(1)
+claim(keeps(2) == [1, 2])
+
+
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+claim(factorial(4) == 24)
+claim((lambda value, *, times=2: value * times)(3) == 6)
+claim(functools.partial(sorted, reverse=True)([1, 2]) == [2, 1])
+
+
+class Counted:
+    count = 0
+
+    def __init__(self):
+        Counted.count += 1
+
+
+Counted()
+Counted()
+claim(Counted.count == 2)
+
+
+class Full(Counted):
+    @property
+    def value(self):
+        return self._value
+
+    @value.setter
+    def value(self, value):
+        self._value = value + 1
+
+    @classmethod
+    def make(cls):
+        return cls()
+
+    @staticmethod
+    def same(value):
+        return value
+
+    def __len__(self):
+        return 0
+
+    def __contains__(self, value):
+        return value == 1
+
+    def __eq__(self, other):
+        return True
+
+    def __bool__(self):
+        return True
+
+    def __call__(self, value):
+        return value
+
+    def __getattr__(self, name):
+        return name
+
+    def __getitem__(self, index):
+        return index
+
+
+full = Full.make()
+full.value = 1
+claim(full.value == 2 and isinstance(full, Full) and type(full) is Full)
+claim(Full.same(3) == 3 and len(full) == 0 and 1 in full and 2 not in full and full == 5 and bool(full))
+claim(full(4) == 4 and full.foo == "foo" and full[7] == 7)
+
+match [1, 2]:
+    case [left, right]:
+        result = left + right
+    case _:
+        result = 0
+claim(result == 3)
+claim((chosen := 5) == 5 and chosen == 5)
+
+space = types.SimpleNamespace(a=1)
+space.b = 2
+claim(space.a == 1 and space.b == 2)
+parser = argparse.ArgumentParser()
+parser.add_argument("--n", type=int, default=3)
+parser.add_argument("--flag", action="store_true")
+args = parser.parse_args([])
+claim(args.n == 3 and args.flag is False and vars(args)["n"] == 3)
+given = parser.parse_args(["--n", "5", "--flag"])
+claim(given.n == 5 and given.flag)
+parser.set_defaults(n=7)
+claim(parser.parse_args([]).n == 7)
