@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,12 @@ MAX_DEFINITIONS = 200
 
 def leads_to_training(statements: Iterable[ast.stmt], module: ModuleFile, project: Project) -> bool:
     """What these statements of a module call trains, or starts what trains, as far as syntax shows."""
-    return _CallSearch(project).finds(statements, module)
+    return _CallSearch(project).finds(statements, module, lambda name, own: not own and is_training_call(name))
+
+
+def goes_backward(statements: Iterable[ast.stmt], module: ModuleFile, project: Project) -> bool:
+    """What these statements call asks for gradients: they are a training of their own."""
+    return _CallSearch(project).finds(statements, module, lambda name, _: name.endswith(".backward"))
 
 
 def calls_own_code(statements: Iterable[ast.stmt], module: ModuleFile, project: Project) -> bool:
@@ -129,7 +134,13 @@ class _CallSearch:
         self._project = project
         self._names: dict[str, _TopLevelNames] = {}
 
-    def finds(self, statements: Iterable[ast.stmt], module: ModuleFile) -> bool:
+    def finds(
+        self,
+        statements: Iterable[ast.stmt],
+        module: ModuleFile,
+        is_meant: Callable[[str, bool], bool],
+    ) -> bool:
+        """A call is meant, by its name and whether it calls code of the project."""
         names = self.names_of(module)
         pending: list[_Target] = [(names, each) for each in statements]
         seen = {node for _, node in pending}
@@ -140,7 +151,7 @@ class _CallSearch:
             for call in _calls_in([node]):
                 name = _library_name(call.func, imports)
                 targets = list(self.targets_of(call, names, inner))
-                if not targets and is_training_call(name):
+                if is_meant(name, bool(targets)):
                     return True
                 new = [each for each in targets if each[1] not in seen]
                 seen.update(each for _, each in new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,7 +45,14 @@ from gpudoctor.lint.interp.position import (
     Within,
     put_back,
 )
-from gpudoctor.lint.interp.restarts import AssumedLaunch, NeedsWorld, begins_to_train, has_distributed, is_one
+from gpudoctor.lint.interp.restarts import (
+    AssumedLaunch,
+    NeedsWorld,
+    OpenChoice,
+    begins_to_train,
+    has_distributed,
+    is_one,
+)
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.source.unparse import shown
@@ -303,8 +310,7 @@ class ExecutionState(AssumedLaunch):
         elif wraps and (self.choices.waiting or not has_distributed(self.log)):
             self.refine_or_wait()
         elif kind is Iterate:
-            # This side of the choice is the whole program.
-            self._begin_again_with(self.choices.first)
+            self._begin_again_with(self.choices.decide(self.project))
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
     def record_imprecision(self, why: str, at: Location, limit: bool = False) -> None:
@@ -411,7 +417,7 @@ class ExecutionState(AssumedLaunch):
         if self.statements % 64 == 0:
             self.budget.check()
             if self.choices.is_late(self.statements):
-                self._begin_again_with(self.choices.first)
+                self._begin_again_with(self.choices.decide(self.project))
 
     @property
     def lookahead_exhausted(self) -> bool:
@@ -425,9 +431,15 @@ class ExecutionState(AssumedLaunch):
         self.budget.check()
 
     def branch(
-        self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None], more: bool = True
+        self,
+        test: bool | Literal,
+        then: Callable[[], None],
+        otherwise: Callable[[], None],
+        more: bool = True,
+        other: Sequence[ast.stmt] = (),
     ) -> None:
-        """Follow both outcomes of a test, then join what lives. With `more`, something is done on both sides."""
+        """Follow both outcomes of a test, then join what lives. With `more`, something is done on both sides, which is
+        `other` on the second."""
         # The test itself has ended the path.
         if self.unreachable:
             return
@@ -439,7 +451,7 @@ class ExecutionState(AssumedLaunch):
         sides: list[PathExit] = []
         aborted, left = False, test
         for literal, body, another in ((test, then, more), (test.negated(), otherwise, False)):
-            self.choices.open.append((base, another))
+            self.choices.open.append(OpenChoice(base, another, other, self.frame.file))
             side = self.run_branch(base, literal, body)
             self.choices.open.pop()
             aborted = aborted or side.job_aborted
@@ -543,7 +555,7 @@ class ExecutionState(AssumedLaunch):
         sides: list[PathExit] = []
         base, aborted = self.path, 0
         for left, binding in enumerate(here.bindings, 1 - len(here.bindings)):
-            self.choices.open.append((base, left < 0))
+            self.choices.open.append(OpenChoice(base, left < 0))
             # `model = DDP(model) if distributed else model`: each is called under its own condition.
             with self.fork(base.and_(binding.condition)) as side:
                 result = visit(binding.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,15 @@ from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    import ast
+
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Term
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.source.project import ModuleFile, Project
 
+_ASKED = sys.maxsize
+"""Since when a wrap waits of which it was asked whether others do: until all sides were followed."""
 _ONE = (("==", 1, True), (">", 1, False), ("<", 2, True))
 
 
@@ -57,6 +63,18 @@ class _WaitingWrap:
     """The statements until then."""
 
 
+class OpenChoice(NamedTuple):
+    """A test of which one side is being followed."""
+
+    path: Condition
+    """What led there."""
+    more: bool
+    """Some of it is to be followed after this side."""
+    other: Sequence[ast.stmt] = ()
+    """The statements of that, where they are known."""
+    file: ModuleFile | None = None
+
+
 class Choices:
     """The open choices, and the wraps under them of which is not known yet whether a switch turned them on.
 
@@ -67,8 +85,7 @@ class Choices:
     __slots__ = ("open", "waiting")
 
     def __init__(self) -> None:
-        self.open: list[tuple[Condition, bool]] = []
-        """Each with the path that led there, and whether some of it is to be followed after this side."""
+        self.open: list[OpenChoice] = []
         self.waiting: list[_WaitingWrap] = []
 
     @property
@@ -103,16 +120,29 @@ class Choices:
         """What waits has waited long enough: all that is done meanwhile is done again where the switch matters."""
         return bool(self.waiting) and now - self.waiting[0].since > MAX_UNDECIDED
 
+    def decide(self, project: Project) -> dict[Hashable, bool]:
+        """This side of the choice seems to be the whole program: the switches that led here, unless the other side
+        trains as well. `finetune(args) if args.finetune else pretrain(args)` turns nothing on."""
+        from gpudoctor.lint.discovery.call_search import goes_backward
+
+        if not self.waiting or self.waiting[0].since == _ASKED:
+            return {}
+        choice = self.open[self.waiting[0].choice]
+        if choice.file is None or not goes_backward(choice.other, choice.file, project):
+            return self.first
+        self.waiting = [each._replace(since=_ASKED) for each in self.waiting]
+        return {}
+
     def _innermost(self, switches: dict[Hashable, bool]) -> int:
         """The innermost choice that one of these switches makes; -1 where none does."""
         for at in range(len(self.open) - 1, -1, -1):
-            if not switches.keys() <= {literal.atom.key for literal in self.open[at][0].literals}:
+            if not switches.keys() <= {literal.atom.key for literal in self.open[at].path.literals}:
                 return at
         return -1
 
     def _waits(self, at: int) -> bool:
         """Another side of this choice wraps the model, or may do so."""
-        return at >= 0 and (self.open[at][1] or any(each.choice >= at for each in self.waiting))
+        return at >= 0 and (self.open[at].more or any(each.choice >= at for each in self.waiting))
 
 
 class AssumedLaunch(Position):

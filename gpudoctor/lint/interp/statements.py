@@ -172,7 +172,7 @@ def _if(m: Evaluator, node: ast.If) -> None:
     if isinstance(test, Literal) and _starts_ranks(m, node.orelse) and m.world_unasked.several_processes:
         m.branch(test.negated(), lambda: run_block(m, node.orelse), lambda: run_block(m, node.body))
         return
-    m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse), more=bool(node.orelse))
+    m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse), bool(node.orelse), node.orelse)
 
 
 def _starts_ranks(m: Evaluator, body: list[ast.stmt]) -> bool:

@@ -11,6 +11,7 @@ from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.interp import entry_execution, execution_state, launch_worlds, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.program import LaunchWorld
@@ -241,6 +242,20 @@ def test_a_side_of_a_choice_that_is_the_whole_program_is_followed_to_no_end(
     assert executions.begun == 2
     assert executions.statements[0] < executions.statements[1]
     assert [*program.assumptions.switches.values()] == [True]
+
+
+def test_which_of_two_trainings_it_is_switches_nothing_on(executions: Executions) -> None:
+    training = """
+    def NAME(model):
+        model = DDP(model)
+        for x in torch.utils.data.DataLoader(range(8)):
+            model(x).sum().backward()
+    """
+    trainings = training.replace("NAME", "first") + training.replace("NAME", "second")
+    choice = f"{trainings}if args.old: first(model)\n    else: second(model)"
+    (program,) = executions.of(WRAPPED.replace("CHOICE", choice))
+    assert {event.context.function for event in program.events(Backward)} == {"first", "second"}
+    assert not program.assumptions.switches
 
 
 LONG = (
