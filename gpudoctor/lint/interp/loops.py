@@ -18,6 +18,7 @@ from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, int_of, singleton, text_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import truthiness
@@ -101,7 +102,7 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
 
 
 def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, known: Sequence[Values]) -> bool:
-    """Entries of a dictionary, each of which the body only puts elsewhere under its name:
+    """Entries of a dictionary, each of which the body only puts elsewhere under its name, or declares as an option:
     `for name, value in settings.items(): setattr(args, name, value)`."""
     if len(known) > MAX_HANDED_ON or len(statements(node)) > SHORT_CALL:
         return False
@@ -111,10 +112,10 @@ def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Valu
         name = only.items[0].single if isinstance(only, TupleOf) and len(only.items) == 2 else only if keys else None
         if text_of(name) is None:
             return False
-    with m.speculative(SHORT_CALL) as run:
+    with m.speculative(MAX_HANDED_ON) as run:
         assign(m, node.target, known[0])
         m.execute(node.body)
-    return run.whole and not run.events
+    return run.whole and all(isinstance(each, ArgumentDeclared) for each in run.events)
 
 
 def run_while(m: Evaluator, node: ast.While) -> None:

@@ -629,6 +629,24 @@ def test_settings_have_names(paper, source: str):
     assert paper(source).program.lost == ()
 
 
+def test_a_table_of_options_declares_each_of_them(paper):
+    found = paper(
+        """
+        import argparse
+        TABLES = {
+            "data": {f: {"type": int, "default": 1} for f in ("--a", "--b", "--c", "--d", "--e", "--f", "--g")},
+            **{name: {"--" + name: {"default": None}} for name in ("h", "i", "j", "k", "l", "m")},
+        }
+        parser = argparse.ArgumentParser()
+        for name in TABLES:
+            for flag, settings in TABLES[name].items():
+                parser.add_argument(flag, **settings)
+        args = parser.parse_args()
+        """
+    )
+    assert [event.name for event in found.events(ArgumentDeclared)] == list("abcdefghijklm")
+
+
 def test_options_are_declared_and_read(paper):
     found = paper(
         """
