@@ -268,7 +268,7 @@ class Execution(Protocol):
         """Who is told what is done."""
 
     @property
-    def studied(self) -> dict[Value, None]:
+    def studied(self) -> dict[Value, Any]:
         """The classes whose `forward` was looked at."""
 
     @property

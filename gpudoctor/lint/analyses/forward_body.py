@@ -181,6 +181,8 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     if own is None or too_long or cls in do.execution.studied:
         if own is not None and cls not in do.execution.studied:
             do.emit(ForwardSkipped, at=call.place, module=core)
+        # Of several models that an option chooses from, each is called on a path of its own.
+        note_returned(do, cls, do.execution.studied.get(cls) or {})
         _call_handed(call)
         return
     # A class has one `forward`: its hundred objects would tell the same.
@@ -198,6 +200,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         returned = known_of_returned(do, do.call(own, arguments, call.node))
         filled = [name for name in _entries_of(do, arguments) if name not in before]
     events = run.events
+    do.execution.studied[cls] = returned
     note_returned(do, cls, returned)
     if filled:
         do.set_state(cls, ClassState.fills, singleton(TupleOf(tuple(singleton(Const(name)) for name in filled))))

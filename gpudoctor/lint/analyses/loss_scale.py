@@ -92,7 +92,7 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
 def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:
     """What a rehearsed forward returns, `return logits, F.cross_entropy(…)`: asked while its containers are there."""
     return {
-        TensorState.returned_means: _places(do, returned, _is_mean),
+        TensorState.returned_means: _handed_on(do, returned) or _places(do, returned, _is_mean),
         TensorState.returned_graphs: _places(do, returned, _has_graph),
     }
 
@@ -100,8 +100,14 @@ def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:
 def note_returned(do: LibraryContext, cls: Class, known: ReturnedPlaces) -> None:
     """Keep it for the class."""
     for cell, places in known.items():
-        if places:
+        if places and do.state(cls, cell) is None:
             do.set_state(cls, cell, ValueSet([Binding(place) for place in places]))
+
+
+def _handed_on(do: LibraryContext, returned: Values) -> list[Const]:
+    """The same of what another forward has returned."""
+    means = do.state(returned.single, TensorState.returned_means) if isinstance(returned.single, Tensor) else None
+    return [each for each in means or () if isinstance(each, Const)]
 
 
 def _places(do: LibraryContext, returned: Values, is_so: Callable[[Value], bool]) -> list[Const]:

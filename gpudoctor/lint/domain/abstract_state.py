@@ -228,8 +228,6 @@ class TensorState:
     """The gradient scaler that has scaled it. Written by `torch_optim`, read by `tensors` at `backward`."""
     differentiated: Flag[Tensor] = Flag()
     """It went backward, so it surely had a graph. Written by `tensors` and `timm`."""
-    holds_loss: Flag[Tensor] = Flag()
-    """An output of transformers that was given labels: its `.loss` is a mean. Written by `forward_calls`."""
     pinned: Flag[Tensor] = Flag()
     """It lies in pinned memory. Written and read by `tensors`."""
     moved_to_host: Flag[Tensor] = Flag()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,11 @@ from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.heuristics import LOSS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import FALSE, NO_SHARDS, NONE, TRUE, Value, Values, single_of
+from gpudoctor.lint.domain.value import FALSE, NO_SHARDS, NONE, TRUE, Const, Value, Values, single_of
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import left_whole
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
@@ -158,9 +160,32 @@ def _output(call: Call, core: Module, tensors: tuple[Tensor, ...], device: Value
         # Without a tensor that was followed, ranks are taken to see different data.
         shards=shards, dependence=divergence if tensors else Divergence.LOCAL,
     )  # fmt: skip
-    if core.made_by.startswith("transformers."):
-        call.do.set_flag(output, TensorState.holds_loss)
+    if core.made_by.startswith(_COMPUTES_LOSS):
+        note_loss(call, output)
     return output
+
+
+def note_loss(call: Call, output: Tensor) -> None:
+    """Models of transformers compute their loss themselves, as a mean, and return it first where they are given
+    labels."""
+    places = [Const("loss"), *([Const(0)] if any(map(_LABELS, call.keywords)) else [])]
+    call.do.set_state(output, TensorState.returned_means, ValueSet([Binding(each) for each in places]))
+
+
+_COMPUTES_LOSS = "transformers."
+_LABELS = re.compile(r"labels?$").search
+
+
+@MODELS.method(Module, "super.forward")
+def _forward_of_base(call: Call[Module]) -> Values:
+    """`return super().forward(**inputs)`, in a class of the project that a library's is the base of."""
+    cls = call.receiver.cls
+    if cls is None or not any(each.startswith(_COMPUTES_LOSS) for each in cls.library_bases):
+        return _forward(call)
+    tensors = tuple(tensors_in(flatten(call.do, call.values_and_rest())))
+    output = _output(call, call.receiver, tensors, single_of(device_of(call.do, call.receiver)), call.allocation_site())
+    note_loss(call, output)
+    return singleton(output)
 
 
 def _place_of(value: Value) -> Value:

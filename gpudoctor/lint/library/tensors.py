@@ -380,10 +380,7 @@ def _attribute(call: Call[Tensor]) -> Values:
         return singleton(Method(tensor, name))
     # `outputs.loss` is the same tensor each time: what went backward once has a graph.
     identity = ("part", tensor.identity, name) if tensor.origin is TensorOrigin.OUTPUT else call.allocation_site()
-    part = part_of(call.do, as_reduced(call.do, tensor), identity, call.place, key=name)
-    # Models of transformers compute their loss themselves, as a mean.
-    known = name == "loss" and call.do.flag(tensor, TensorState.holds_loss) is not NO
-    return singleton(replace(part, mean=True) if known else part)
+    return singleton(part_of(call.do, as_reduced(call.do, tensor), identity, call.place, key=name))
 
 
 def _without_graph(call: Call, tensor: Tensor) -> Tensor:

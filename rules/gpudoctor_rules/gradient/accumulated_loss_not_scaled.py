@@ -143,7 +143,10 @@ def _looks_again(program: Program, backward: Backward) -> bool:
     """Each round computes another loss of one batch, as of parts of the model that train together: a sum is meant."""
     rounds = list(program.during(backward.loops[-1], Forward))
     return any(
-        each.location == call.location and each.identity != call.identity and each.inputs == call.inputs
+        each.location == call.location
+        and each.identity != call.identity
+        and each.inputs == call.inputs
+        and not each.condition.excludes(call.condition)
         for call in program.calls_in_graph(backward)
         if call.inputs and all(given.origin is TensorOrigin.BATCH for given in call.inputs)
         for each in rounds
