@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import possible_pairs
@@ -10,11 +11,11 @@ from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult, Item
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, constant_of, single_of, term_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, constant_of, single_of, term_of
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import Call, flatten
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
@@ -72,18 +73,47 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
         # A loop that strips `module.` from the keys is the usual cure of a prefix.
         changed = any(call.do.flag(value, TensorState.rewritten) is not NO for value in (only, loaded))
         return loaded, None if changed else entry
-    for value in (only, *flatten(call.do, [only])) if only is not None else ():
-        more = call.do.state(value, ContainerState.more) if isinstance(value, DictOf) else None
-        for each in (value, *(more or ())):
-            if (loaded := _loaded(each)) is not None:
-                return loaded, None
-    return None, None
+    if isinstance(only, StateDict):
+        return _written_to(call, only)
+    inside = () if only is None else _inside(call, only)
+    return next((loaded for each in inside if (loaded := _loaded(each)) is not None), None), None
+
+
+def _inside(call: Call, value: Value) -> Iterator[Value]:
+    """It and what it holds."""
+    for each in (value, *flatten(call.do, [value])):
+        yield each
+        if isinstance(each, DictOf):
+            yield from call.do.state(each, ContainerState.more) or ()
+
+
+def _written_to(call: Call, state: StateDict) -> tuple[Value | None, str | None]:
+    """The same of what the program has put into a state of its own."""
+    there = call.do.state(state, TensorState.written_items) or ()
+    values = [each for value in there for each in _inside(call, value)]
+    loaded = next((each for value in values if (each := _loaded(value)) is not None), None)
+    parts = (part for value in values for part in provenance_of(value, _DEPTH) if isinstance(part, Unknown))
+    return loaded, next((name for part in parts if (name := _entry(part))), None)
 
 
 @answers(HOOKS.item_set, StateDict)
-def _replaced(do: LibraryContext, value: StateDict, *_: Values) -> None:
+def _replaced(do: LibraryContext, value: StateDict, _: Values, new: Values) -> None:
     """`state[name] = tensor.full_tensor()`: its entries are no longer those of the model."""
     do.set_flag(value, TensorState.rewritten)
+    _note_written(do, value, new)
+
+
+@MODELS.method(StateDict, "update")
+def _updated(call: Call[StateDict]) -> Values:
+    """`state.update(checkpoint)`, where some of the model has no entry in the file."""
+    for given in call.args:
+        _replaced(call.do, call.receiver, given, given)
+    return singleton(NONE)
+
+
+def _note_written(do: LibraryContext, value: StateDict | Unknown, new: Values) -> None:
+    before = do.state(value, TensorState.written_items)
+    do.set_state(value, TensorState.written_items, union([before, new]) if before is not None else new)
 
 
 @answers(HOOKS.item_set, Unknown)
@@ -93,8 +123,7 @@ def _rewritten(do: LibraryContext, value: Unknown, _: Values, new: Values) -> No
         do.set_flag(value, TensorState.rewritten)
     # `scores[i] = loss.item()`: the array holds what this rank has computed.
     if value.escaped_from.startswith("numpy."):
-        before = do.state(value, TensorState.written_items)
-        do.set_state(value, TensorState.written_items, union([before, new]) if before is not None else new)
+        _note_written(do, value, new)
 
 
 def is_loaded(value: Unknown) -> bool:

@@ -234,9 +234,9 @@ class TensorState:
     """The program has brought it to the CPU itself. Written by `tensors`, read by `torch_distributed`."""
     pending: ValueCell[Tensor] = ValueCell()
     """The handle of a collective that may still write it, NONE once that was reported. Written by `async_work`."""
-    written_items: ValueCell[Tensor | Unknown] = CollectingCell()
-    """What was put into it item by item, whose share of the data is its own. By `tensor_operations`, for
-    `tensors`."""
+    written_items: ValueCell[Tensor | Unknown | StateDict] = CollectingCell()
+    """What was put into it item by item, whose share of the data is its own. By `tensor_operations` and `state_dicts`,
+    for `tensors`."""
     names_entries_of: ValueCell[Tensor] = ValueCell()
     """It came out of going over this: what stands for a batch or for an output may be a dictionary. Written and read
     by `tensor_operations`."""

@@ -173,7 +173,8 @@ class LoadState(Event):
     loaded: Unknown | None = None
     """The result of the `Load` that it is, or is an entry of."""
     entry: str | None = None
-    """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed."""
+    """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed; of what
+    is `taken`, from which entry something was put into it."""
     as_wrapper: bool = False
     """A model that keeps another one under the name `module` itself, as a copy that averages weights does."""
 

@@ -48,7 +48,6 @@ from gpudoctor.lint.interp.position import (
 from gpudoctor.lint.interp.restarts import (
     AssumedLaunch,
     NeedsWorld,
-    OpenChoice,
     begins_to_train,
     has_distributed,
     is_one,
@@ -451,7 +450,7 @@ class ExecutionState(AssumedLaunch):
         sides: list[PathExit] = []
         aborted, left = False, test
         for literal, body, another in ((test, then, more), (test.negated(), otherwise, False)):
-            self.choices.open.append(OpenChoice(base, another, other, self.frame.file))
+            self.choices.open.append((base, another, other, self.frame.file))
             side = self.run_branch(base, literal, body)
             self.choices.open.pop()
             aborted = aborted or side.job_aborted
@@ -555,7 +554,7 @@ class ExecutionState(AssumedLaunch):
         sides: list[PathExit] = []
         base, aborted = self.path, 0
         for left, binding in enumerate(here.bindings, 1 - len(here.bindings)):
-            self.choices.open.append(OpenChoice(base, left < 0))
+            self.choices.open.append((base, left < 0, (), None))
             # `model = DDP(model) if distributed else model`: each is called under its own condition.
             with self.fork(base.and_(binding.condition)) as side:
                 result = visit(binding.value)

@@ -48,7 +48,6 @@ from gpudoctor.lint.interp.limits import A_FEW
 from gpudoctor.lint.interp.narrowing import as_told
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
-from gpudoctor.lint.interp.restarts import OpenChoice
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.library.register import HOOKS
 
@@ -310,7 +309,7 @@ def _conditional(m: Evaluator, node: ast.IfExp) -> Values:
             # `model.module if wrapped else model` keeps which one it is, and when.
             results.append(values.guarded_by(base.conjoined_with(literal).difference(base)))
 
-        m.choices.open.append(OpenChoice(base, literal is answer))
+        m.choices.open.append((base, literal is answer, (), None))
         side = m.run_branch(base, literal, body)
         m.choices.open.pop()
         aborted = aborted or side.job_aborted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Compares, OneOf, speaks_of
@@ -63,16 +63,9 @@ class _WaitingWrap:
     """The statements until then."""
 
 
-class OpenChoice(NamedTuple):
-    """A test of which one side is being followed."""
-
-    path: Condition
-    """What led there."""
-    more: bool
-    """Some of it is to be followed after this side."""
-    other: Sequence[ast.stmt] = ()
-    """The statements of that, where they are known."""
-    file: ModuleFile | None = None
+OpenChoice: TypeAlias = "tuple[Condition, bool, Sequence[ast.stmt], ModuleFile | None]"
+"""A test of which one side is being followed: the path that led there, whether some of it is to be followed after this
+side, and the statements of that with their file, where they are known."""
 
 
 class Choices:
@@ -127,22 +120,23 @@ class Choices:
 
         if not self.waiting or self.waiting[0].since == _ASKED:
             return {}
-        choice = self.open[self.waiting[0].choice]
-        if choice.file is None or not goes_backward(choice.other, choice.file, project):
+        _, _, other, file = self.open[self.waiting[0].choice]
+        if file is None or not goes_backward(other, file, project):
             return self.first
-        self.waiting = [each._replace(since=_ASKED) for each in self.waiting]
+        for each in self.waiting:
+            each.since = _ASKED
         return {}
 
     def _innermost(self, switches: dict[Hashable, bool]) -> int:
         """The innermost choice that one of these switches makes; -1 where none does."""
         for at in range(len(self.open) - 1, -1, -1):
-            if not switches.keys() <= {literal.atom.key for literal in self.open[at].path.literals}:
+            if not switches.keys() <= {literal.atom.key for literal in self.open[at][0].literals}:
                 return at
         return -1
 
     def _waits(self, at: int) -> bool:
         """Another side of this choice wraps the model, or may do so."""
-        return at >= 0 and (self.open[at].more or any(each.choice >= at for each in self.waiting))
+        return at >= 0 and (self.open[at][1] or any(each.choice >= at for each in self.waiting))
 
 
 class AssumedLaunch(Position):

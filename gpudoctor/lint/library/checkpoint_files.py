@@ -226,12 +226,13 @@ def _take_prefix_off(call: Call) -> Values:
 def _load_state(call: Call[Module | Wrapper]) -> Values:
     state = call.arg(0, "state_dict")
     loaded, entry = origin(call, state)
+    own = taken(state)
     inside = call.do.own_attribute(call.receiver, "module") if isinstance(call.receiver, Module) else None
     call.emit(
-        LoadState, target=call.receiver, taken=taken(state), strict=call.switch(1, "strict", usual=True), loaded=loaded,
+        LoadState, target=call.receiver, taken=own, strict=call.switch(1, "strict", usual=True), loaded=loaded,
         entry=entry, as_wrapper=inside is not None and inside.any(lambda each: each.is_model),
     )  # fmt: skip
-    note_loaded(call, call.receiver, loaded or single_of(state), from_file=entry is not None)
+    note_loaded(call, call.receiver, loaded or single_of(state), from_file=entry is not None and not own)
     call.do.set_flag(call.receiver.core, ModuleState.restored)
     # `assign=True` puts the tensors of the file in the place of the parameters, wherever those were made.
     if call.constant(2, "assign"):

@@ -152,7 +152,7 @@ def _loads_of(program: Program, save: Save, entry: str, when: Condition) -> Iter
     for use in program.events(LoadState):
         # The entry must be the same: "model" and "ema" of one file may have been saved in different ways. One that is
         # saved with an option is not loaded without it.
-        if use.loaded in results and use.entry == entry and not when.excludes(use.condition):
+        if use.loaded in results and use.entry == entry and not use.taken and not when.excludes(use.condition):
             yield use
 
 

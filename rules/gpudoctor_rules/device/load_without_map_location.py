@@ -15,8 +15,9 @@ to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1`.
 
 One process loads, or one process is all there is; what is loaded never becomes the state of a model or an optimizer,
 as with data; each rank loads a file of its own; `map_location` is given in whichever form; a model of a library gets
-another head after that, or a model becomes a part of another one that is saved as a whole: then the weights were
-published, for the CPU, too.
+another head after that, or a model becomes a part of another one that is saved as a whole, or some of what is loaded
+comes into the model's own state, from no entry that the program saves: then the weights were published, for the CPU,
+too.
 
 ## Sources
 
@@ -147,6 +148,9 @@ def _from_cpu(program: Program, saved: Save | None) -> bool:
 def _published(program: Program, use: LoadState) -> bool:
     """Weights for a model that gets another head then, for a part of another model, or for one of a library that is
     taken apart: they come from elsewhere, and such files are made to be loaded without a GPU."""
+    # Those that a model has some of, too.
+    if use.taken:
+        return not use.entry or not _writes_its_kind(program, use)
     models = {each.target.core for each in _uses(program, use)}
     if any(each.parent in models and each.order > use.order for each in program.events(PartExchanged)):
         return True
