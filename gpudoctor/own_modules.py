@@ -29,8 +29,9 @@ class _OwnModule(ModuleType):
 
 
 class _OwnLoader(SourceFileLoader):
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _OwnModule(spec.name)
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        # A package has its `__path__`, and may have a `__getattr__` that loads what is asked for.
+        return _OwnModule(spec.name) if spec.submodule_search_locations is None else None
 
 
 class OwnModules:

@@ -37,3 +37,10 @@ def test_only_the_command_line_changes_how_modules_are_found(module: str, asked_
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=600
     )
     assert run.stdout.strip() == str(asked_first)
+
+
+def test_a_package_may_load_what_is_asked_for() -> None:
+    """A module with a `__getattr__` is asked by it, also where the command line has loaded it."""
+    code = "import gpudoctor.own_modules; from gpudoctor.probe import inventory; print(inventory.take_stock.__name__)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.stdout == "take_stock\n", ended.stderr
