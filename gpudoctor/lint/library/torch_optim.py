@@ -20,6 +20,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, constant_of, single_of
 from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import (
+    Backward,
     ClearGradients,
     ClipGradients,
     MakeOptimizer,
@@ -193,6 +194,16 @@ def _step_of_base(call: Call[Optimizer]) -> Values:
 @MODELS.method(Unknown, "zero_grad")
 def _zero_grad(call: Call) -> Values:
     call.emit(ClearGradients, target=call.receiver)
+    return singleton(NONE)
+
+
+@MODELS.method(Optimizer, "backward")
+def _backward(call: Call[Optimizer]) -> Values:
+    """`optimizer.backward(loss)` of one for half precision, which scales the loss first: torch's own have no such
+    method."""
+    for loss in call.arg(0, "loss") or ():
+        if isinstance(loss, Tensor):
+            call.emit(Backward, loss=loss, forwards=loss.forwards, complete=True, managed=call.receiver.managed)
     return singleton(NONE)
 
 

@@ -112,7 +112,8 @@ class SyncOnEveryMicrobatch(Rule):
 def _reduces(program: Program, backward: Backward) -> bool:
     """Its gradients are sent to the other ranks, and nothing in the program says when that happens."""
     wrapper = averaging_wrapper(program, backward)
-    if wrapper is None and backward.managed != "accelerate":
+    # DeepSpeed sends gradients where its engine steps, whoever goes backward.
+    if backward.managed == "deepspeed" or (wrapper is None and backward.managed != "accelerate"):
         return False
     return not any(
         wrapper is None or not isinstance(event.target, Wrapper) or event.target.core == wrapper.core
