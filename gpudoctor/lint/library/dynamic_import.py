@@ -31,6 +31,7 @@ from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Term
     from gpudoctor.lint.library_context import LibraryContext
 
 MAX_MODULES = 4
@@ -148,10 +149,17 @@ def _told_in_settings(do: LibraryContext, name: Value) -> Sequence[str]:
 
 def _by_default(do: LibraryContext, value: Value) -> list[str]:
     """`import_module(name[: name.rfind(".")])`: the whole text that a part was cut out of, where no option is given."""
-    while isinstance(value.term, (Item, MethodResult)) and isinstance(value.term.of, Value):
-        value = value.term.of
+    while (of := _cut_from(value.term)) is not None:
+        value = of
     texts = [text_of(default_of(do, part) or part) for part in value.in_text]
     return ["".join(filter(None, texts))] if texts and None not in texts else []
+
+
+def _cut_from(part: Term | None) -> Value | None:
+    match part:
+        case Item(of) | MethodResult(of) | CallResult(Unknown(term=Attribute(of))):
+            return of
+    return None
 
 
 def keys_of(value: object) -> list[str]:

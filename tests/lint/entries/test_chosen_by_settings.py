@@ -197,6 +197,21 @@ BY_HAND = """
         files = [OmegaConf.load(each) for each in parser.parse_args().settings]
         made_of(OmegaConf.merge(*files).job).run()
     """
+BY_DEFAULT = """
+    import argparse
+    import importlib
+    import yaml
+
+    def found(path):
+        module, name = path.rsplit(".", 1)
+        return getattr(importlib.import_module(module), name)
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--settings", default="settings/base.yaml")
+        settings = yaml.safe_load(open(parser.parse_args().settings))
+        found(settings["job"]["target"])(**settings["job"]["params"]).run()
+    """
 BY_MODULE = """
     import argparse
     import importlib
@@ -221,6 +236,7 @@ IN_SETTINGS = {
     "a group": (BY_HYDRA, "conf/job/long.yaml", "_target_: kit.runner.Runner\n"),
     "a module": (BY_MODULE, "settings/base.yaml", "job:\n  module: kit.runner\n  rounds: 3\n"),
     "by hand": (BY_HAND, "settings/base.yaml", "job:\n  target: kit.runner.Runner\n  params:\n    rounds: 3\n"),
+    "by default": (BY_DEFAULT, "settings/base.yaml", "job:\n  target: kit.runner.Runner\n  params:\n    rounds: 3\n"),
 }
 
 
