@@ -164,8 +164,10 @@ def binary(m: Evaluator, left: Values, op: ast.operator, right: Values, node: as
         for second in _operands(right.restrict(m.path)):
             # What cannot be there at the same time is never combined.
             if not first.condition.excludes(second.condition):
-                value = _operate(m, op, first.value, second.value, node)
-                results.append(value.guarded_by(first.condition.and_(second.condition)))
+                when = first.condition.and_(second.condition)
+                with m.on_path(m.path.and_(when)):
+                    value = _operate(m, op, first.value, second.value, node)
+                results.append(value.guarded_by(when))
     return m.widen_if_large(union(results), node)
 
 

@@ -108,8 +108,7 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=output.graph,
         training=training, output=output, buffers=has_buffers(call.do, core),
         reached_at=call.do.execution.reached_at(core),
-        unseen=(core.cls is not None or core.made_by == "torch.nn.Sequential")
-        and has_parameters(call.do, core) is None,
+        unseen=any(map(_may_have_none, core.members or (core,))) and has_parameters(call.do, core) is None,
         brings_own=_brings_own(call, core, devices, tensors), left_whole=left_whole(call.do, module),
         gathers=call.do.flag(core, ModuleState.gathers) is YES,
     )  # fmt: skip
@@ -121,6 +120,11 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
     fill(call, core, output)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, core))
+
+
+def _may_have_none(core: Value) -> bool:
+    """It may be a module without parameters, which a ready model of a library never is."""
+    return isinstance(core, Module) and (core.cls is not None or core.made_by == "torch.nn.Sequential")
 
 
 def _meet_weights(call: Call, module: Module | Wrapper, core: Module, devices: Values | None) -> None:

@@ -612,7 +612,8 @@ def _made_beside(call: Call[Tensor], result: Tensor) -> Tensor:
 def _called(call: Call[Tensor]) -> Values:
     """A method that is not listed above reads as an attribute first: an operation like any other."""
     tensor = call.receiver
-    return singleton(combined(call.do, [tensor, *call.all_values()], call.place, call.written))
+    certain = [tensor, *call.sure_values()]
+    return singleton(combined(call.do, [tensor, *call.all_values()], call.place, call.written, certain))
 
 
 def note_accumulation(do: LibraryContext, target: str, new: Values, place: Location) -> None:

@@ -139,7 +139,7 @@ def _loaded_bare(program: Program, save: Save, entry: str, owner: Value, when: C
     # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
     wrapped = [wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == owner]
     for use in _loads_of(program, save, entry, when):
-        if _bare(use) and not any(each.excludes(use.condition) for each in wrapped) and not _meets(program, use, owner):
+        if _bare(use) and not any(each.excludes(use.condition) for each in wrapped) and not _meets(program, use):
             return use
     return None
 
@@ -156,11 +156,11 @@ def _loads_of(program: Program, save: Save, entry: str, when: Condition) -> Iter
             yield use
 
 
-def _meets(program: Program, use: LoadState, owner: Value) -> bool:
-    """The same statement may load into the wrapper that was saved: then it does where it is wrapped, and the bare model
-    is what it would be without."""
-    beside = (each for each in program.events(LoadState) if each.location == use.location and each.target == owner)
-    return any(each.context.frames == use.context.frames for each in beside)
+def _meets(program: Program, use: LoadState) -> bool:
+    """The same statement may load into a wrapper: then it does where one was saved, and the bare model is what it would
+    be without. `model = build(checkpoint["args"])` wraps where the checkpoint says so."""
+    beside = (each for each in program.events(LoadState) if each.location == use.location)
+    return any(each.context.frames == use.context.frames and not _bare(each) for each in beside)
 
 
 def _same_entries(program: Program, save: Save, load: Load) -> bool:

@@ -13,8 +13,8 @@ that is the point.
 
 ## Silent when
 
-The sampler reaches a loader in any way: by position, in a dictionary of options, inside a batch sampler, or through
-code that could not be read; no loader over the same data set feeds a `backward()`.
+The sampler reaches a loader in any way: by position, in a dictionary of options, inside a batch sampler, as a
+list of its batches, or through code that could not be read; no loader over the same data set feeds a `backward()`.
 
 ## Sources
 
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.questions.whole_data import shares_nothing
 from gpudoctor.lint.repair.repair import Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with, unused_samplers
@@ -91,6 +92,10 @@ def _hand_over(sampler: Sampler, loader: Loader) -> Repair:
 
 
 def _goes_over_same_data(training: LearningPass, sampler: Sampler) -> bool:
+    # The batches of the sampler may have been listed and cut before.
+    given, when = (training.loader.sampler, training.loader.batch_sampler), training.start.condition
+    if not all(shares_nothing(each, when) for each in given):
+        return False
     # The data set is what joins the two; names say nothing about it.
     mine = set(sampler.dataset or ())
     return any(dataset in mine for dataset in training.loader.dataset or ())

@@ -36,6 +36,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import Mixed, Move
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.devices_compared import device_called, devices_managed
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.names import name_of
@@ -71,6 +72,9 @@ class BatchOffDevice(Rule):
             # A CPU tensor that is no batch may be a scalar, which PyTorch lets meet a GPU tensor.
             left = next((each for each in map(_batch, event.on_cpu) if each is not None), None)
             if left is None or left.batch_of in in_vain or event.location in told or _may_be_scattered(program, event):
+                continue
+            # `part if i == 3 else part.to(device) for i, part in enumerate(batch)`: it may be any of the parts.
+            if event.condition.divergence & Divergence.BATCH_INDEX:
                 continue
             told.add(event.location)
             # To move it once mends all places in its loop that use it.

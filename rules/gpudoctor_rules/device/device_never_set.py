@@ -17,9 +17,9 @@ changes which GPUs are used, which is the point.
 ## Silent when
 
 Models or batches themselves go to one GPU on all ranks, which is GPU204; a rank may have chosen its GPU before, by a
-`with`, by `device_id=` of `init_process_group`, by `CUDA_VISIBLE_DEVICES` or in code that cannot be read; the barrier
-names its `device_ids`, or the collective its `device`, or another collective has shown NCCL the GPU; the backend is not
-NCCL; a framework chooses.
+`with`, by `device_id=` of `init_process_group`, by `CUDA_VISIBLE_DEVICES` or in code that cannot be read; no program
+calls these functions; the barrier names its `device_ids`, or the collective its `device`, or another collective has
+shown NCCL the GPU; the backend is not NCCL; a framework chooses.
 
 ## Sources
 
@@ -62,7 +62,10 @@ class DeviceNeverSet(Rule):
     needs = (Collective, DeviceUsed, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not several_choose(program) or one_visible(program) or first_choice(program) is not None:
+        # Who calls functions that nobody was seen to call may choose before.
+        if not program.whole or not several_choose(program):
+            return
+        if one_visible(program) or first_choice(program) is not None:
             return
         found = [event for event in _uses(program) if _unchosen(program, event)]
         # What does go to GPU 0 says more than what may.
