@@ -95,8 +95,7 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
     if times == 0:
         m.execute(node.orelse)
         return NONE_SET
-    only = iterable.single
-    unordered = isinstance(only, ListOf) and m.flag(only, ContainerState.unordered) is not NO
+    unordered = _is_unordered(m, iterable.single)
     _FollowedLoop(m, node, loaders, times, alike, unordered, iterable).follow(rounds)
     return NONE_SET
 
@@ -116,6 +115,13 @@ def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Valu
         assign(m, node.target, known[0])
         m.execute(node.body)
     return run.whole and all(isinstance(each, ArgumentDeclared) for each in run.events)
+
+
+def _is_unordered(m: Evaluator, value: Value | None) -> bool:
+    """It goes over a set, whose order each process has for itself."""
+    if isinstance(value, Enumerated):
+        return value.kind != "sorted" and any(_is_unordered(m, column.single) for column in value.items)
+    return isinstance(value, ListOf) and m.flag(value, ContainerState.unordered) is not NO
 
 
 def run_while(m: Evaluator, node: ast.While) -> None:

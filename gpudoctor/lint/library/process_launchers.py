@@ -71,7 +71,7 @@ def _spawn(call: Call) -> Values:
         not_unpacked=args is not None and known_items(call.do, given) is None and args.all(_is_one),
         rank_called=only.node.args.args[0].arg if isinstance(only, Function) and only.node.args.args else "",
         # Spawned workers are pickled by name: "Can't pickle local object".
-        target_is_local=isinstance(only, Function) and (len(only.scopes) > 1 or isinstance(only.node, ast.Lambda)),
+        target_is_local=isinstance(only, Function) and _is_local(only),
         target_in_notebook=isinstance(only, Function) and only.place.path.endswith(".ipynb"),
         start_method=_method_of(call.given("start_method") or singleton(Const("spawn"))),
     )  # fmt: skip
@@ -81,6 +81,12 @@ def _spawn(call: Call) -> Values:
         index = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
         call.do.launch.run_spawned(target, Arguments((index, *(rest or ()))), call.node)
     return call.unknown(Anonymous("spawned", call.place), "the spawned processes")
+
+
+def _is_local(function: Function) -> bool:
+    """No new process finds it by its name: what `functools.wraps` has named after another one stands in its place."""
+    inside = len(function.scopes) > 1 or isinstance(function.node, ast.Lambda)
+    return inside and "functools.wraps" not in function.decorators
 
 
 @MODELS.callable("torch.multiprocessing.Process", "torch.multiprocessing.get_context.Process")
