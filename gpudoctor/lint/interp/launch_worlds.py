@@ -104,8 +104,10 @@ def _as_several(start: EntryStart, project: Project, programs: list[Program]) ->
 
 
 def _as_one(start: EntryStart, project: Project, programs: list[Program]) -> list[Program]:
-    # A framework starts the others, if need be, and so does the program itself.
-    if any(each.frameworks for each in programs):
+    from gpudoctor.manifest.framework_roles import framework
+
+    # Lightning starts the others, if need be, and so does the program itself.
+    if any(framework(name).starts_processes for each in programs for name in each.frameworks):
         return programs
     known = [each for each in programs if each.world is not LaunchWorld.TORCHRUN]
     if known or not start.started.alone:

@@ -284,7 +284,7 @@ def _given(call: Call, flags: tuple[str, ...]) -> Values | None:
     as_text = "type" not in call.keywords or (kind is not None and kind.name == "builtins.str")
     plain = not call.open_ended and {"action", "nargs", "const"}.isdisjoint(call.keywords)
     if isinstance(said, str) and plain:
-        number = None if as_text else _number_in(said, kind.name if kind is not None else "")
+        number = None if as_text else number_in(said, kind.name if kind is not None else "")
         return singleton(Const(said)) if as_text else singleton(Const(number)) if number is not None else None
     return None
 
@@ -295,7 +295,7 @@ def _kept(call: Call, default: Values | None) -> Values | None:
     return default if isinstance(value, (int, float, str)) else None
 
 
-def _number_in(said: str, kind: str) -> float | None:
+def number_in(said: str, kind: str) -> float | None:
     """What `type=int` or `type=float` makes of the text of an option; None for other kinds, or where it refuses."""
     try:
         return int(said) if kind == "builtins.int" else float(said) if kind == "builtins.float" else None

@@ -11,9 +11,9 @@ from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.function import Class, Instance, class_of
 from gpudoctor.lint.domain.rank import as_setting
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import Const, Unknown, single_of
+from gpudoctor.lint.domain.value import Const, Unknown, constant_of, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared
-from gpudoctor.lint.library.argument_parsers import declared_by, note_default
+from gpudoctor.lint.library.argument_parsers import declared_by, note_default, number_in
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.stub_models import inherited_method, returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -41,8 +41,24 @@ def option(call: Call, name: str, default: Values | None) -> Values:
     declare(call, name, (f"--{name}",), default)
     note_default(call, name, default)
     declared = declared_by(call, name, default)
+    if declared is None or not declared.any(lambda value: value.is_launched):
+        declared = _given(call, name, default) or declared
     chosen = singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
     return chosen if declared is None else declared
+
+
+def _given(call: Call, name: str, default: Values | None) -> Values | None:
+    """What whoever starts the program says, as what the field is by default would have it."""
+    said, left = call.do.launch.option((f"--{name}",)), constant_of(single_of(default))
+    if isinstance(left, bool) and said is not None:
+        return singleton(Const(said if isinstance(said, bool) else said.lower() in _YES))
+    if not isinstance(said, str) or not isinstance(left, (str, int, float)):
+        return None
+    value = said if isinstance(left, str) else number_in(said, f"builtins.{type(left).__name__}")
+    return singleton(Const(value)) if value is not None else None
+
+
+_YES = frozenset({"true", "1", "yes", "y", "t", "on"})
 
 
 @MODELS.callable("draccus.parse", "pyrallis.parse", "pyrallis.argparsing.parse")

@@ -23,6 +23,12 @@ def _round_of(event: Event) -> tuple[object, ...]:
     return tuple((loop.identity, loop.pass_) for loop in kept)
 
 
+def inside_round(one: Event, other: Event) -> bool:
+    """One happens in the round of the other, be it in a loop of its own: `for scale in scales: encode(x, scale)`."""
+    around = _round_of(other)
+    return bool(around) and _round_of(one)[: len(around)] == around
+
+
 def begin_alike(one: Location, other: Location) -> bool:
     """Two places begin at the same character, as `model.loss` and `model.loss(x)` do."""
     return (one.path, one.line, one.column) == (other.path, other.line, other.column)

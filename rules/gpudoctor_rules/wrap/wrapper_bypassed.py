@@ -44,7 +44,7 @@ from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import begin_alike, is_wrapper_of, same_round
+from gpudoctor_rules.wrap._training import begin_alike, inside_round, is_wrapper_of, same_round
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
@@ -216,7 +216,8 @@ def _runs_too(program: Program, call: Forward, wrap: Wrapping, backward: Backwar
         # A wrapped forward under `no_grad` prepares no averaging.
         other
         for other in program.events(Forward)
-        if other.graph and is_wrapper_of(other.module, wrap) and same_round(call, other)
+        if other.graph and is_wrapper_of(other.module, wrap)
+        if same_round(call, other) or (same_round(backward, other) and inside_round(call, other))
     ]
     # Two networks by turns: the forward that prepares the averaging comes only behind this backward.
     return any(other.order < backward.order or wrap.kind is WrapperKind.DATA_PARALLEL for other in others)

@@ -229,6 +229,43 @@ def test_what_was_found_as_another_file_starts_it_is_not_kept(
         assert len(json.loads(capsys.readouterr().out)["findings"]) == expected
 
 
+CHOSEN = """
+from dataclasses import dataclass
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+@dataclass
+class Options:
+    model: str = "gpt2"
+    whole: bool = False
+
+options, settings = HfArgumentParser((Options, TrainingArguments)).parse_args_into_dataclasses()
+if options.whole or "70B" not in options.model:
+    model = AutoModelForCausalLM.from_pretrained(options.model)
+else:
+    model = AutoModelForCausalLM.from_pretrained(options.model, device_map="auto")
+Trainer(model, settings).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--model llama-70B", ["train.py:14 GPU909"]),
+        ("--model=llama-70B --whole False", ["train.py:14 GPU909"]),
+        ("--model llama-70B --whole", []),
+        ("--model llama-70B --whole True", []),
+        ("--model llama-7B", []),
+    ],
+)
+def test_options_that_are_fields_of_a_class(
+    capsys: pytest.CaptureFixture[str], words: str, expected: list[str]
+) -> None:
+    lay(run__sh=f"torchrun --nproc_per_node=2 train.py {words}\n", train__py=CHOSEN)
+    # As one process, its Trainer is no reason to take it for several: another file starts those.
+    lay(one__sh="python train.py --model llama-70B\n")
+    assert codes(capsys, "--select=GPU909", ".") == expected
+
+
 EPOCHS = """
 import argparse
 import torch

@@ -225,3 +225,15 @@ def test_what_the_class_of_a_library_returns_is_no_none(paper):
             reveal(writer is None)  #: True
         """
     )
+
+
+def test_a_tensor_is_asked_whether_it_is_on_a_gpu(paper):
+    paper(
+        """
+        import torch
+        from layout import given
+        reveal(torch.zeros(2).is_cuda)  #: False
+        reveal(torch.zeros(2).cuda().is_cuda)  #: True
+        reveal(torch.stack([given]).is_cuda)  #: unknown
+        """
+    )
