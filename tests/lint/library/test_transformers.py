@@ -228,3 +228,15 @@ def test_rewards_of_the_program(paper):
     reward = "def reward(completions, **kwargs):\n    came('reward')\n    return [0.0]\n"
     found = paper(f"{BEGIN}{TRL}{reward}GRPOTrainer('gpt2', reward_funcs=reward, train_dataset=Pairs()).train()\n")
     assert "reward" in _came(found)
+
+
+def test_unsloth_hands_the_trainer_back(paper):
+    paper(
+        """
+        from unsloth import FastLanguageModel
+        from unsloth.chat_templates import train_on_responses_only
+        from trl import SFTTrainer
+        trainer = train_on_responses_only(SFTTrainer(FastLanguageModel.from_pretrained("m")[0]), response_part="<r>")
+        reveal(trainer)  #: ManagedObject
+        """
+    )

@@ -1,0 +1,1 @@
+"""Language models that a Trainer of Transformers or TRL fine-tunes."""
