@@ -7,8 +7,12 @@ and each that Python comes by is come by.
 from __future__ import annotations
 
 import ast
+import json
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.classify import classify
@@ -18,11 +22,12 @@ from gpudoctor.lint.interp import expressions
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.library.register import MODELS
 from gpudoctor.lint.source.project import Project
+from gpudoctor.ranks.loopback import free_port
 from gpudoctor.record import dataclass
+from tests.support import warm
+from tests.support.ranks import rank_environment
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpudoctor.lint.library_call import Call
 
 
@@ -63,6 +68,28 @@ def in_python(source: str) -> list[int]:
     return lines
 
 
+def on_ranks(path: Path, world_size: int = 2) -> set[int]:
+    """The lines of the claims that any of so many ranks comes by, each in a process of its own, with gloo."""
+    port = free_port()
+    started = [
+        warm.Process(
+            [sys.executable, "-m", "tests.support.agreement", str(path)],
+            env={**os.environ, **rank_environment(rank, world_size, port)},
+        )
+        for rank in range(world_size)
+    ]
+    found: set[int] = set()
+    try:
+        for process in started:
+            out, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err
+            found.update(json.loads(out))
+    finally:
+        for process in started:
+            process.kill()
+    return found
+
+
 def _numbered(source: str) -> ast.Module:
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -71,14 +98,18 @@ def _numbered(source: str) -> ast.Module:
     return tree
 
 
-def on_paper(path: Path) -> dict[int, bool]:
-    """The lines of the claims that lint comes by in a program of one process, and whether each is surely false."""
+def on_paper(path: Path, launch: str = "single") -> dict[int, bool]:
+    """The lines of the claims that lint comes by, and whether each is surely false."""
     project = Project(str(path))
     entry = project.module_of(str(path))
     assert entry is not None, project.unreadable
     with _claims_known():
-        program = next(iter(programs_of(entry, classify(entry, project), project, "single")))
+        program = next(iter(programs_of(entry, classify(entry, project), project, launch)))
         found: dict[int, bool] = {}
         for event in program.events(Claimed):
             found[event.location.line] = event.denied and found.get(event.location.line, True)
     return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(in_python(Path(sys.argv[1]).read_text())))

@@ -353,17 +353,18 @@ def _goes_round(value: object) -> bool:
 
 
 def _compare_size(op: ast.cmpop, size: Size, other: Const, swapped: bool) -> Value:
-    """A world has more than one process, and a machine more than one device; how many is open."""
-    bound = other.value
+    """A world has more than one process, and a machine more than one device; how many is open. A group may be that of
+    one rank alone."""
+    bound, least = other.value, 1 if size.of_part else 2
     if not isinstance(bound, (int, float)):
         return FALSE
     if isinstance(op, (ast.Eq, ast.Is)):
         # A world of one process needs nothing of what is judged here.
-        return FALSE if bound < 2 else open_test(Compares("==", size, other), f"{size!r} == {bound}")
+        return FALSE if bound < least else open_test(Compares("==", size, other), f"{size!r} == {bound}")
     below = isinstance(op, ast.Lt) is not swapped
     if below:
-        return FALSE if bound <= 2 else open_test(Compares("<", size, other), f"{size!r} < {bound}")
-    return TRUE if bound < 2 else open_test(Compares(">", size, other), f"{size!r} > {bound}")
+        return FALSE if bound <= least else open_test(Compares("<", size, other), f"{size!r} < {bound}")
+    return TRUE if bound < least else open_test(Compares(">", size, other), f"{size!r} > {bound}")
 
 
 def contains(items: list[Value], left: Value, text: str, place: Location) -> Value:

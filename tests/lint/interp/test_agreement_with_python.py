@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agreement import in_python, on_paper
+from tests.support.agreement import in_python, on_paper, on_ranks
 
 CLAIMS = Path(__file__).parent / "claims"
 # Python executes these here, and of torch the import alone takes seconds.
@@ -14,6 +14,7 @@ SLOW = {"torch_modules"}
 PROGRAMS = [
     pytest.param(each, id=each.stem, marks=[pytest.mark.slow] if each.stem in SLOW else [])
     for each in sorted(CLAIMS.glob("*.py"))
+    if each.stem != "ranks"
 ]
 
 
@@ -22,6 +23,14 @@ def test_nothing_that_is_so_is_denied(program):
     come_by = in_python(program.read_text())
     found = on_paper(program)
     assert [line for line in come_by if line not in found] == []
+    assert [line for line, denied in found.items() if denied] == []
+
+
+@pytest.mark.slow
+def test_nothing_that_is_so_on_a_rank_is_denied():
+    program = CLAIMS / "ranks.py"
+    come_by, found = on_ranks(program), on_paper(program, "torchrun")
+    assert set(found) == come_by
     assert [line for line, denied in found.items() if denied] == []
 
 
