@@ -45,7 +45,7 @@ _FRONTS = (
     re.compile(r"<[a-z]*>\s+(?=\[\d{4}-)"),
     # As people quote it, and set it in bold letters.
     re.compile(r">\s?"),
-    re.compile(r"(?:[-+*] )?(?:\*\*|`{1,3}|[\"'“])(?=[\w.]*(?:Error|Exception)\b: )"),
+    re.compile(r"(?:[-+*] )?(?:\*\*|`{1,3}|[\"'“])(?=[\w.]*(?:Error|Exception)\b: |\[rank\d|Traceback \(most)"),
     # Kept as a comment.
     re.compile(r"#\s{1,3}(?=\[rank\d|\[\d{4}-|Traceback \(most|  File \"|[\w.]+(?:Error|Exception): )"),
     # Notebooks that ran on Kaggle: seconds, and the number of the line.

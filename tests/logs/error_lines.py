@@ -51,6 +51,7 @@ LINES: tuple[tuple[str, str], ...] = (
      "timeout seq=0", "exchange that PMIx"),
     ("[PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump signal due to a collective timeout from  rank 13 and we",
      "timed out on the rank"),
+    ("CUDA error: the launch timed out and was terminated", "draws a display"),
     ("mlx5: host7: got completion with error:", "an operation failed"),
     ("slurmstepd: error:  mpi/pmix_v4: _errhandler: n1 [24]: pmixp_client_v2.c:211: Error handler invoked: status = "
      "-61, source = [slurm.pmix.5.0:1]", "had ended before"),

@@ -124,13 +124,13 @@ def test_a_port_is_taken_where_no_address_was_free(tmp_path: Path) -> None:
     found = read(tmp_path, taken.format("[::]:29500") + taken.format("0.0.0.0:29500"))
     assert found.first is not None
     assert found.first.meaning is not None
-    assert (found.first.meaning.code, found.sure) == ("GPU425", False)
+    assert (found.first.meaning.likely[0], found.sure) == ("GPU425", False)
     none = "[E socket.cpp:462] [c10d] The server socket has failed to listen on any local network address.\n"
     found = read(tmp_path, taken.format("[::]:29500") + none)
     assert found.first is not None
     assert (found.first.at.line, found.sure) == (2, True)
     assert found.first.meaning is not None
-    assert found.first.meaning.code == "GPU425"
+    assert found.first.meaning.likely[0] == "GPU425"
     refused = taken.replace("98 - Address already in use", "13 - Permission denied")
     first = read(tmp_path, refused.format("[::]:80") + none).first
     assert first is not None

@@ -485,3 +485,10 @@ def test_a_task_that_failed_in_another_process_of_ray(tmp_path: Path) -> None:
         assert (first.by.tag, first.by.host) == ("pid=481", "10.5.1.7")
         assert first.place is not None
         assert first.place.path == "/job/train.py"
+
+
+def test_a_list_in_which_each_line_is_quoted(tmp_path: Path) -> None:
+    lines = [f"- `[rank6]: {line}`\n" for line in (BEGIN + ":", "RuntimeError: NPU out of memory. Tried to allocate")]
+    first = read(tmp_path, "".join(lines)).first
+    assert first is not None
+    assert (first.by.rank, first.summary[:34]) == (6, "RuntimeError: NPU out of memory. T")

@@ -244,6 +244,13 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU210", "GPU428"),
     ),
     ErrorText(
+        r"the launch timed out and was terminated|cudaErrorLaunchTimeout",
+        _OWN,
+        "A kernel ran longer than this GPU allows one to: it also draws a display, which would stand still meanwhile.",
+        "Train on a GPU that no display is connected to, or end the graphical session on the node.",
+        library="cuda",
+    ),
+    ErrorText(
         r"CUDA-capable device(?:\(s\) is/are|s are) busy or unavailable|exclusive process|device busy",
         _OWN,
         "Another process has the GPU for itself.",

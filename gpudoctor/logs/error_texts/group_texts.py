@@ -83,7 +83,7 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "Another process listens on the port of the rendezvous: a second training, or one that did not end.",
         "Start with `torchrun --standalone`, or give each training a `--master-port` of its own.",
-        code="GPU425",
+        likely=("GPU425", "GPU429"),
     ),
     ErrorText(
         r"(?:server socket|bind|listen)\b.*Cannot assign requested address|code: -99\b|OSError: \[Errno 99\]",
