@@ -219,10 +219,8 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
             if each.single == key:
                 return _or_another(m, value, key, held, node)
     extra = m.state(value, ContainerState.more)
-    if extra is not None and isinstance(key, Const) and all(from_settings(each) for each in extra):
-        # `config.update(loaded)`: each entry of the file is a setting of its own.
-        found = Unknown(Item(value, key), "chosen at the start", m.text(node, 40), config=True)
-        return singleton(m.setting(found, m.place(node)))
+    if extra is not None and isinstance(key, Const):
+        extra = _entry_of_settings(m, value, key, extra, node)
     candidates = [extra] if extra is not None else []
     if not is_key(key):
         candidates += _picked(m, key, known, node) if extra is None else [found for _, found in known]
@@ -241,9 +239,18 @@ def _or_another(m: Evaluator, value: DictOf, key: Value, held: Values, node: ast
     if extra is None or (len(held.bindings) == 1 and not held.bindings[0].condition.literals):
         return held
     gaps = complement(m.path, [each.condition for each in held.restrict(m.path).bindings])
-    chosen = Unknown(Item(value, key), "chosen at the start", m.text(node, 40), config=True)
-    before = singleton(m.setting(chosen, m.place(node))) if all(from_settings(each) for each in extra) else extra
+    before = _entry_of_settings(m, value, key, extra, node)
     return union([held, *(before.guarded_by(gap) for gap in gaps)])
+
+
+def _entry_of_settings(m: Evaluator, value: DictOf, key: Value, extra: Values, node: ast.AST) -> Values:
+    """`config.update(loaded)`: each entry of the file is a setting of its own, also where those that are dictionaries
+    become objects of another class."""
+    read = [from_settings(each) for each in extra]
+    if not any(read) or not all(known or isinstance(each, DictOf) for known, each in zip(read, extra, strict=True)):
+        return extra
+    chosen = Unknown(Item(value, key), "chosen at the start", m.text(node, 40), config=True)
+    return singleton(m.setting(chosen, m.place(node)))
 
 
 def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:

@@ -203,6 +203,25 @@ DICTIONARIES = {
         reveal(losses["a"])  #: 3 if options.a
         reveal("e" in losses)  #: 'e' in losses
         """,
+    "a file of settings, whose sections become objects of another class": """
+        import yaml
+        class Node(dict):
+            def __init__(self, entries):
+                for key, entry in entries.items():
+                    if type(entry) is dict:
+                        entries[key] = Node(entry)
+                super().__init__(entries)
+            def __getattr__(self, name):
+                return self[name]
+        read, entries = yaml.safe_load(open("config.yaml")), {}
+        for section in read:
+            for key, entry in read[section].items():
+                entries[key] = entry
+        config = Node(entries)
+        reveal(config.amp)  #: setting config.amp
+        if config.spread:
+            reveal(not config.amp)  #: not (config.amp)
+        """,
     "sorted, which may be empty": """
         import os
         found = sorted(os.listdir("data"))
