@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
@@ -78,6 +79,8 @@ def _findings(
                 if rule.advises_if_named and not card.named:
                     findings = [each for each in findings if each.severity is not Severity.INFO]
                 answers = program.answers.taken()
+                if not findings and answers and answers[-1].cause is Cause.FRAMEWORK and program.by_itself is not None:
+                    findings = list(rule.in_code(program.by_itself.of_ranks if card.of_ranks else program.by_itself))
                 if findings:
                     # Imported late, like the words: most programs make no mistake.
                     from gpudoctor.lint.results.enrich import told

@@ -504,6 +504,24 @@ class Program:
         return tuple(self.events(UseManaged))
 
     @cached_property
+    def by_itself(self) -> Program | None:
+        """The program without the branches on which frameworks take charge, where it trains on another one: a framework
+        answers for what it does there alone. None where no choice of the user keeps them out."""
+        # Deferred: most programs train without one.
+        from gpudoctor.manifest.compiled import preparing
+
+        charges = [each for each in self.in_charge if each.call not in preparing()]
+        asked = [next((each for each in charge.condition if each.atom.switch), None) for charge in charges]
+        without = Condition(frozenset(each.negated() for each in asked if each is not None))
+        if None in asked or all(each.condition.excludes(without) for each in self.events(Backward)):
+            return None
+        # Who declares the options of DeepSpeed alone is followed where it wraps the model itself.
+        if not asked and not any(each.kind.synchronises for each in self.events(Wrap)):
+            return None
+        left = (each for each in self.log if not isinstance(each, UseManaged) and not each.condition.excludes(without))
+        return replace(self, log=tuple(left))
+
+    @cached_property
     def guesses(self) -> dict[Location, Guess]:
         """Where something was taken for what its name says."""
         return {event.location: event for event in self.events(Guess)}

@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.function import (
     Partial,
 )
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.symbols import CallResult, ClockReading, OwnReading, Setting
+from gpudoctor.lint.domain.symbols import CallResult, ClockReading, OwnReading, Setting, from_settings
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import ReadOwn
@@ -164,6 +164,9 @@ def _copied_each(call: Call, given: Values, copies: dict[Value, Value], levels: 
             note_copied(call.do, core, call.place)
         if core not in copies and isinstance(core, Module):
             copies[core] = _copied(call, core)
+        elif value == core and levels == NESTED and isinstance(core, Unknown) and not from_settings(core):
+            # It may be a model. Of settings a copy says what they say.
+            copies[core] = replace(core, term=Anonymous("a copy", call.allocation_site()), dependence=core.divergence)
         elif value not in copies and isinstance(value, (ListOf, DictOf, Instance)):
             copies[value] = made = copy_of(call.do, value, call.node)
             if levels:
