@@ -55,6 +55,7 @@ from gpudoctor.lint.events.training_step import (
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy, asked_on_each, disjunction
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.lint.project_answers import Starts, UsedNames
+from gpudoctor.manifest.compiled import preparing
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -507,9 +508,6 @@ class Program:
     def by_itself(self) -> Program | None:
         """The program without the branches on which frameworks take charge, where it trains on another one: a framework
         answers for what it does there alone. None where no choice of the user keeps them out."""
-        # Deferred: most programs train without one.
-        from gpudoctor.manifest.compiled import preparing
-
         charges = [each for each in self.in_charge if each.call not in preparing()]
         asked = [next((each for each in charge.condition if each.atom.switch), None) for charge in charges]
         without = Condition(frozenset(each.negated() for each in asked if each is not None))

@@ -340,7 +340,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         "fairseq",
         shadowed=True,
         modules=("models.", "modules."),
-        belongs=(("checkpoint_utils.", "distributed", "model_parallel.", "options.", "tasks.", "trainer."), "fairseq"),
+        belongs=(("distributed", "model_parallel.", "options.", "trainer."), "fairseq"),
         mentions=("fairseq",),
     )
     yield LibraryEntry("fastai", shadowed=True, belongs=(ALL, "fastai"), mentions=("fastai",))

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper
-from gpudoctor.lint.domain.optim import Optimizer, Scheduler
+from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scheduler
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NO_SHARDS, NONE, Value
 from gpudoctor.lint.flow.condition import Divergence
@@ -74,6 +74,18 @@ def one_of_optimizers(key: Hashable, optimizers: list[Optimizer]) -> Optimizer:
     )
 
 
+def one_of_parameters(key: Hashable, parameters: list[Parameters]) -> Parameters:
+    """The parameters of any of several modules."""
+    owners = [each for one in parameters for each in one.modules]
+    owner = _one_of(key, owners) if len(owners) == len(parameters) else None
+    return replace(
+        parameters[0],
+        identity=(key, frozenset(each.identity for each in parameters)),
+        modules=frozenset(owners if owner is None else [owner]),
+        complete=all(each.complete for each in parameters),
+    )
+
+
 def one_of_schedulers(key: Hashable, schedulers: list[Scheduler]) -> Scheduler:
     """A scheduler that stands for any of several."""
     first = schedulers[0]
@@ -91,6 +103,10 @@ def one_of_tensors(key: Hashable, tensors: list[Tensor]) -> Tensor:
     divergence = Divergence.NONE
     for each in tensors:
         divergence |= each.dependence
+    owner = first.batch_of if all(each.batch_of == first.batch_of for each in tensors) else None
+    # A parameter of one of several models is one of the model that stands for them.
+    if owner is None and all(each.origin is TensorOrigin.PARAMETER for each in tensors):
+        owner = _one_of(key, [each.batch_of for each in tensors if each.batch_of is not None])
     graphs = {each.graph for each in tensors}
     return Tensor(
         (key, frozenset(each.identity for each in tensors)),
@@ -100,7 +116,7 @@ def one_of_tensors(key: Hashable, tensors: list[Tensor]) -> Tensor:
         device=first.device if all(each.device == first.device for each in tensors) else None,
         forwards=frozenset().union(*(each.forwards for each in tensors)),
         graph=None if None in graphs else True in graphs,
-        batch_of=first.batch_of if all(each.batch_of == first.batch_of for each in tensors) else None,
+        batch_of=owner,
         # Some of them may have been reduced since: then no share is left. Nobody reduces a batch.
         shards=frozenset().union(*(each.shards for each in tensors)) if all(map(_is_own_batch, tensors)) else NO_SHARDS,
         dependence=divergence,
@@ -113,10 +129,17 @@ def _is_own_batch(tensor: Tensor) -> bool:
     return tensor.origin is TensorOrigin.BATCH and bool(tensor.shards)
 
 
+def _one_of(key: Hashable, values: list[Any]) -> Value | None:
+    """What stands for any of these, where they are of one kind."""
+    kinds = {type(each) for each in values}
+    return JOINS[kinds.pop()](key, values) if len(kinds) == 1 and kinds <= JOINS.keys() else None
+
+
 JOINS: dict[type[Value], Callable[[Hashable, list[Any]], Value | None]] = {
     Dataset: one_of_datasets,
     Module: one_of_modules,
     Optimizer: one_of_optimizers,
+    Parameters: one_of_parameters,
     Scheduler: one_of_schedulers,
     Tensor: one_of_tensors,
     Wrapper: one_of_wrappers,

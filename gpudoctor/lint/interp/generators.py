@@ -58,7 +58,7 @@ def run_over_generator(
             return
         begun = m.statements
         loop = OpenLoop(
-            inside[-1].event if inside else own, m.store.depth, frame=frames[-1], inside_generator=bool(inside)
+            inside[-1].event if inside else own, m.store.depth, frame_depth=len(frames), inside_generator=bool(inside)
         )
         here = m.path
         with m.in_round(loop), m.in_caller(frames, calls), m.store.delta() as layer:

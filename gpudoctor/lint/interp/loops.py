@@ -270,7 +270,7 @@ class _FollowedLoop:
             self._unordered, self._items, self._source,
         )  # fmt: skip
         return OpenLoop(
-            event, self._depth, frame=m.frame, of_any_number=self._of_any_number, begun=m.clock,
+            event, self._depth, frame_depth=len(m.frames), of_any_number=self._of_any_number, begun=m.clock,
             repeats=index > 0 and self._alike, source=self._source,
         )  # fmt: skip
 

@@ -120,9 +120,7 @@ class OpenLoop:
     base_depth: int
     continues: list[PathExit] = field(default_factory=list)
     breaks: list[PathExit] = field(default_factory=list)
-    frame: Frame | None = None
-    """The call whose statement it is. Depths tell nothing: while a body runs for a generator, those it calls are as
-    deep as the generator's own."""
+    frame_depth: int = 0
     of_any_number: bool = False
     """Its rounds stand for others, of which nobody knows how many there are."""
     begun: int = 0

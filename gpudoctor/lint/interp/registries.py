@@ -29,7 +29,7 @@ def leave_registries_open(m: Evaluator, node: ast.AST) -> None:
 def register_another(m: Evaluator, registrar: Registrar, node: ast.AST) -> None:
     """Put things that are not known into the table, under names that are not known either: nobody knows how many."""
     place = m.place(node)
-    with m.in_round(OpenLoop(Loop(m.allocation_site(place), place), m.store.depth, frame=m.frame)):
+    with m.in_round(OpenLoop(Loop(m.allocation_site(place), place), m.store.depth, frame_depth=len(m.frames))):
         _register(m, registrar, node)
 
 

@@ -240,7 +240,7 @@ def _return(m: Evaluator, node: ast.Return) -> None:
 def _note_leaving(m: Evaluator, how: str, node: ast.stmt) -> None:
     innermost = m.open_loops[-1] if m.open_loops else None
     # `return` in a helper leaves the helper's loops, not those of its caller.
-    if innermost is not None and how == "return" and innermost.frame is not m.frame:
+    if innermost is not None and how == "return" and innermost.frame_depth != len(m.frames):
         innermost = None
     loop = innermost.event if innermost is not None else None
     if loop is not None and how != "continue" and m.listener is not None:

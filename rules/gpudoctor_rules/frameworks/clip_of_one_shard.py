@@ -158,12 +158,13 @@ def _engine_of(program: Program, clip: ClipGradients) -> UseManaged | None:
 def _sharding(program: Program, clip: ClipGradients) -> Wrap | None:
     """Where parameters that are clipped here were surely cut into shards that know nothing of each other."""
     held = frozenset().union(*(program.within(each) for each in clip.modules))
-    for wrap in program.events(Wrap):
+    sharding = [
+        wrap
+        for wrap in program.events(Wrap)
         # `fully_shard` gives back the module itself.
-        if wrap.kind is not WrapperKind.FSDP or not isinstance(wrap.wrapper, Wrapper) or not wrap.certain:
-            continue
-        if wrap.opaque or wrap.uncut or wrap.condition.excludes(clip.condition):
-            continue
-        if held & {wrap.wrapper, wrap.wrapper.core}:
-            return wrap
-    return None
+        if wrap.kind is WrapperKind.FSDP and isinstance(wrap.wrapper, Wrapper) and not wrap.opaque and not wrap.uncut
+        if held & {wrap.wrapper, wrap.wrapper.core} and not wrap.condition.excludes(clip.condition)
+    ]
+    # Whichever of several architectures it is: all of them are cut.
+    cut = {each for wrap in sharding for each in (wrap.wrapper, wrap.wrapper.core)}
+    return next((wrap for wrap in sharding if wrap.certain or clip.modules <= cut), None)

@@ -259,6 +259,7 @@ def test_what_is_absent_is_missed_where_nobody_does_it(paper, tmp_path: Path):
         "import transformers\ntransformers.logging.set_verbosity(1)",
         "from fairseq.models.roberta.model import RobertaModel\nnet = RobertaModel.from_pretrained('base')",
         "from fairseq.optim.adam import FairseqAdam\nimport torch\nFairseqAdam({}, torch.nn.Linear(2, 2).parameters())",
+        "from fairseq import checkpoint_utils\nnets, _, _ = checkpoint_utils.load_model_ensemble_and_task(['base.pt'])",
         "import torch\nfrom fairscale.nn import checkpoint_wrapper\nnet = checkpoint_wrapper(torch.nn.Linear(2, 2))",
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.optim import Optimizer, Scheduler
+from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scheduler
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value
@@ -167,6 +167,7 @@ SEVERAL = {
     Wrapper: [Wrapper(n, HERE, "model", WrapperKind.DDP, Module(-n, HERE, "net")) for n in range(30)],
     Tensor: [Tensor(n, HERE, "loss", TensorOrigin.OUTPUT) for n in range(30)],
     Dataset: [Dataset(n, HERE, "data") for n in range(30)],
+    Parameters: [Parameters(n, HERE, "model.parameters()", frozenset([Module(n, HERE, "model")])) for n in range(30)],
     Optimizer: [Optimizer(n, HERE, "optimizer", "torch.optim.Adam") for n in range(30)],
     Scheduler: [Scheduler(n, HERE, "schedule", "torch.optim.lr_scheduler.StepLR") for n in range(30)],
 }
