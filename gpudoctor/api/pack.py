@@ -246,6 +246,7 @@ from gpudoctor.lint.questions.asked_in_tests import rounds_between as rounds_bet
 from gpudoctor.lint.questions.asked_in_tests import shards_asked as shards_asked
 from gpudoctor.lint.questions.asked_in_tests import ways_told as ways_told
 from gpudoctor.lint.questions.devices_compared import as_text as as_text
+from gpudoctor.lint.questions.devices_compared import asked_gpu as asked_gpu
 from gpudoctor.lint.questions.devices_compared import certain_device as certain_device
 from gpudoctor.lint.questions.devices_compared import current_gpu as current_gpu
 from gpudoctor.lint.questions.devices_compared import device_called as device_called
@@ -296,6 +297,7 @@ from gpudoctor.lint.questions.users_choice import by_choice as by_choice
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later as others_begin_later
 from gpudoctor.lint.questions.waiting_ranks import others_wait as others_wait
 from gpudoctor.lint.questions.whole_data import goes_over_all as goes_over_all
+from gpudoctor.lint.questions.whole_data import shares_nothing as shares_nothing
 from gpudoctor.lint.questions.wrappings import Wrapping as Wrapping
 from gpudoctor.lint.questions.wrappings import wrappings as wrappings
 from gpudoctor.lint.repair.repair import After as After

@@ -150,9 +150,14 @@ class Loader(Allocated):
     """The attribute that has its sampler: a library's own loader may have another name for it."""
     class_name = "torch.utils.data.DataLoader"
 
-    def shuffles(self, when: Condition) -> bool:
+    def shuffles(self, when: Condition = ALWAYS) -> bool:
         """It surely shuffles, on such paths."""
         return self.shuffle is not None and self.shuffle.restrict(when).all(lambda value: value == TRUE)
+
+    @property
+    def keeps_order(self) -> bool:
+        """It is told not to shuffle."""
+        return self.shuffle is not None and self.shuffle.single == FALSE
 
     @property
     def by_process(self) -> bool:

@@ -49,6 +49,11 @@ class Device(Value):
     def literal_index(self) -> int | None:
         return int_of(self.index)
 
+    @property
+    def chosen_by(self) -> str:
+        """What names its number, where the program does not know it: `args.gpu`; empty where it does."""
+        return self.index.label if isinstance(self.index, Unknown) else ""
+
     def differs_from(self, other: Value) -> bool:
         # `device != torch.device("cpu")` asks for the kind of it: which GPU a rank has makes no difference.
         kind = other.type if isinstance(other, Device) else text_of(other)

@@ -86,6 +86,7 @@ def _told(program: Program, started: AsStarted, several: bool) -> Program:
     return replace(
         program,
         started_in_several=several,
+        told_alike=several and not started.alone,
         started_on_nodes=(started.processes or 1) // (started.per_node or started.processes or 1),
         shown_gpus=started.gpus,
         started_for_each_gpu=started.for_each_gpu,

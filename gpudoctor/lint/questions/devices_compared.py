@@ -26,6 +26,15 @@ def one_gpu(device: Value) -> bool:
     return device.is_cuda and device.literal_index is not None
 
 
+def asked_gpu(device: Values | None, *, counted: bool) -> Device | None:
+    """The GPU that an option names, as `cuda:{args.gpu}` does; a bare number of it does where GPUs are `counted`."""
+    only = single_of(device)
+    number = only.index if isinstance(only, Device) and only.is_cuda else only if counted else None
+    if not (isinstance(number, Unknown) and number.config):
+        return None
+    return only if isinstance(only, Device) else Device("cuda", number)
+
+
 def current_gpu(device: Value) -> bool:
     """`cuda` without a number: the current device of the process."""
     return device.is_cuda and device.index is None

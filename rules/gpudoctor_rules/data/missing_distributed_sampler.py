@@ -29,11 +29,11 @@ innnky/so-vits-svc#70, clovaai/voxceleb_trainer#98, speechbrain/speechbrain#1517
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.events.data_loading import BatchCut, Iterate
+from gpudoctor.lint.events.data_loading import BatchCut, Iterate, MakeLoader
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.whole_data import goes_over_all
@@ -128,7 +128,10 @@ class MissingDistributedSampler(Rule):
 def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repair | None:
     """Make the sampler, hand it over, and tell it the epoch."""
     group = next(iter(program.events(InitGroup)), None)
-    if group is None:
+    # A helper makes other loaders with the same call, and those that are only evaluated are to keep all of their data.
+    made = [each.loader for each in program.events(MakeLoader) if each.loader.place == loader.place]
+    kept = [each for each in made if each not in trained_with(program)]
+    if group is None or (kept and not _told_apart(kept, loader)):
         return None
     at, data = loader.place, loader.dataset.single if loader.dataset is not None else None
     given: list[Code] = [(Source(at, "0", named=True),), (Source(at, "dataset", named=True),)]
@@ -138,17 +141,23 @@ def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repa
     name: Code = (named, " = ", Either(((Source(at, "0"),), (Source(at, "dataset"),))))
     first = (Before(at, (name,)), SetArgument(at, "dataset", (named,), 0))
     title = "Give each rank its shard by a `DistributedSampler`"
-    otherwise = Repair(title, (*first, *_sharing(program, loader, training, group, (named,))))
-    return Repair(title, tuple(_sharing(program, loader, training, group, (known,))), otherwise=otherwise)
+    only: Code = (" if ", Source(at, "shuffle"), " else None") if kept else ()
+    otherwise = Repair(title, (*first, *_sharing(program, loader, training, group, (named,), only)))
+    return Repair(title, tuple(_sharing(program, loader, training, group, (known,), only)), otherwise=otherwise)
+
+
+def _told_apart(kept: Iterable[Loader], trained: Loader) -> bool:
+    """`shuffle` is given to the loader that is trained on, and refused to the others of the same call."""
+    return trained.shuffles() and all(each.keeps_order for each in kept)
 
 
 def _sharing(
-    program: Program, loader: Loader, training: LearningPass, group: InitGroup, data: Code
+    program: Program, loader: Loader, training: LearningPass, group: InitGroup, data: Code, only: Code
 ) -> Iterator[RepairStep]:
     at = loader.place
     label = loader.label if loader.label.isidentifier() else ""
     name = label.replace("loader", "sampler") if "loader" in label else "sampler"
-    made: Code = (Imported("torch.utils.data.DistributedSampler"), "(", *data, ")")
+    made: Code = (Imported("torch.utils.data.DistributedSampler"), "(", *data, ")", *only)
     # Where no group is made the sampler could not be, either.
     yield Before(at, ((Always(group.location), Fresh(name, at), " = ", *made),))
     yield SetArgument(at, "sampler", (Fresh(name, at),), 3)

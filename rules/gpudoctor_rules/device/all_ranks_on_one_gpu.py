@@ -3,10 +3,11 @@
 ## What goes wrong
 
 A distributed program runs as several processes, the ranks, one for each GPU. Each has to choose its own. `cuda:0` is
-the first GPU for all of them, and so is `cuda` or `.cuda()` as long as no rank has called `torch.cuda.set_device`. Then
-all ranks share one GPU: it runs out of memory, or NCCL stops with `Duplicate GPU detected : rank 0 and rank 1 both on
-CUDA device`, or training just runs on one GPU at a fraction of the speed. A model that is only evaluated, put on
-`cuda:0` beside a training that is distributed correctly, costs memory there for each rank: that is a warning.
+the first GPU for all of them, and so is `cuda` or `.cuda()` as long as no rank has called `torch.cuda.set_device`, and
+`cuda:{args.gpu}` where a launcher gives all of them the same options. Then all ranks share one GPU: it runs out of
+memory, or NCCL stops with `Duplicate GPU detected : rank 0 and rank 1 both on CUDA device`, or training just runs on
+one GPU at a fraction of the speed. A model that is only evaluated, put on `cuda:0` beside a training that is
+distributed correctly, costs memory there for each rank: that is a warning.
 
 Where the program itself sets `CUDA_VISIBLE_DEVICES` to one number for all ranks, each of them sees that GPU alone:
 `cuda:1` ends in `CUDA error: invalid device ordinal`.
@@ -45,6 +46,7 @@ from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
 from gpudoctor.lint.questions.devices_compared import (
     as_text,
+    asked_gpu,
     certain_device,
     current_gpu,
     devices_managed,
@@ -101,7 +103,8 @@ class AllRanksOnOneGpu(Rule):
         if found is None:
             return
         event, device = found
-        gpu = f"`cuda:{device.literal_index or 0}`"
+        chosen = device.chosen_by
+        gpu = f"the GPU that `{chosen}` names" if chosen else f"`cuda:{device.literal_index or 0}`"
         spread = on_own_gpus(program)
         beside = bool(spread) and isinstance(event, Move) and not any(_is_of(program, event, wrap) for wrap in spread)
         yield self.found(
@@ -196,7 +199,7 @@ def _take_own(program: Program, event: DeviceUsed | Move, device: Device) -> Rep
     if isinstance(event, DeviceUsed):
         return Repair(title, (Replace(event.location, (rank,), part="0", constant=True),))
     ready = ready_to_choose(program, event)
-    if ready is None:
+    if ready is None or device.chosen_by:
         return None
     steps: list[RepairStep] = [After(ready, choose_own(program))]
     if device.literal_index is not None and device.place is not None:
@@ -227,11 +230,13 @@ def first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
     # Batches follow the model as a rule, so they are blamed only where it has a place of its own.
     for wanted in (_is_model, _is_batch):
         for move in program.events(Move):
-            target = certain_device(move.device)
+            # A launcher gives all of them the same options.
+            asked = asked_gpu(move.device, counted=move.call == "cuda") if program.told_alike else None
+            target = asked or certain_device(move.device)
             if target is None or not wanted(move) or not by_all(program, move):
                 continue
             # `cuda` without a number is the first GPU only as long as nobody has called `set_device`.
-            if one_gpu(target) or (current_gpu(target) and not may_have_chosen(program, move)):
+            if one_gpu(target) or asked or (current_gpu(target) and not may_have_chosen(program, move)):
                 return move, target
     return None
 
@@ -240,7 +245,7 @@ def _what(event: DeviceUsed | Move, device: Device) -> str:
     if isinstance(event, DeviceUsed):
         return "Every rank chooses its GPU by the same number"
     label = f"`{event.subject.label or 'This'}`"
-    if one_gpu(device):
+    if not current_gpu(device):
         return f"{label} is moved to a GPU by its number"
     return f"{label} is moved to the current GPU, which no rank has chosen"
 

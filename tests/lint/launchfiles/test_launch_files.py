@@ -370,6 +370,25 @@ def test_on_several_machines_each_has_a_writer(capsys: pytest.CaptureFixture[str
     assert [each for each in codes(capsys, ".") if "GPU602" in each] == (["train.py:13 GPU602"] if nodes > 1 else [])
 
 
+@pytest.mark.parametrize(
+    ("line", "alike"),
+    [
+        ("torchrun --nproc_per_node=4 train.py", True),
+        ("srun --ntasks=4 bash -c 'python train.py --gpu $SLURM_LOCALID'", False),
+        ("export RANK=$SLURM_PROCID; srun --ntasks=4 python train.py --gpu $SLURM_LOCALID", False),
+        ("python train.py", False),
+    ],
+)
+@pytest.mark.parametrize("device", ["args.gpu", "f'cuda:{args.gpu}'"])
+def test_a_launcher_gives_all_processes_the_same_options(
+    capsys: pytest.CaptureFixture[str], line: str, device: str, alike: bool
+) -> None:
+    option = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--gpu', type=int, default=0)\n"
+    asked = PROGRAM.replace(".cuda()", f".cuda({device})").replace('"cuda"', device)
+    lay(run__sh=f"{line}\n", train__py=f"{option}args = parser.parse_args()\n{asked}")
+    assert codes(capsys, "--select=GPU204", ".") == (["train.py:11 GPU204"] if alike else [])
+
+
 def cell(source: str) -> dict[str, Any]:
     return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
 
