@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Value, Values, text_of
 from gpudoctor.lint.events.host_waits import DebugFlag, HostSync
 from gpudoctor.lint.events.placement import ContextMade, CudaStarted
+from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.devices import devices_of, use
+from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import AskGpuEffect, WaitForGpuEffect
 
@@ -31,6 +33,27 @@ def start(call: Call) -> None:
 def _asks_the_driver(call: Call) -> Values:
     start(call)
     return singleton(TRUE)
+
+
+@MODELS.callable("torch.cuda.device_count")
+def _count(call: Call) -> Values:
+    """The program may have left one in sight before: `os.environ["CUDA_VISIBLE_DEVICES"] = "0"`."""
+    counted = returns_kind(call)
+    written = call.do.entry(PROCESS, ProcessState.environment, "CUDA_VISIBLE_DEVICES")
+    # Several processes see one each, which is for them to say.
+    if written is None or call.do.several_processes or call.do.flag(PROCESS, ProcessState.cuda_started) is not NO:
+        return counted
+    return union(
+        [
+            (singleton(Const(1)) if _is_one(each.value) else counted).guarded_by(each.condition)
+            for each in written.bindings
+        ]
+    )
+
+
+def _is_one(visible: Value) -> bool:
+    text = text_of(visible)
+    return text is not None and text.strip().isdigit()
 
 
 @MODELS.setter(Library)
