@@ -38,6 +38,10 @@ class LibraryEntry:
     """Fills the parameters of the functions that it decorates from the command line."""
     starts: NameParts = ()
     """Decorators that call their function at once where the file is the program: no main guard is needed."""
+    calls_given: NameParts = ()
+    """Functions that call the function or class of the program that they are given, as the command line says."""
+    makes_fields: NameParts = ()
+    """Bases and decorators of classes whose constructors take what their annotated names are."""
     settings: NameParts = ()
     """Reads what the user has configured: one answer for all ranks."""
     draws: NameParts = ()
@@ -415,8 +419,8 @@ def _settings() -> Iterator[LibraryEntry]:
     """What the user has configured."""
     yield LibraryEntry("json", settings=("load",))
     yield LibraryEntry("os", aliases={"os.environ.get": "os.getenv"})
-    yield LibraryEntry("absl", shadowed=True, harmless=ALL, settings=ALL)
-    yield LibraryEntry("fire", shadowed=True, harmless=ALL, settings=ALL, runs_commands=ALL)
+    yield LibraryEntry("absl", shadowed=True, harmless=ALL, settings=ALL, calls_given=("app.run",))
+    yield LibraryEntry("fire", shadowed=True, harmless=ALL, settings=ALL, runs_commands=ALL, calls_given=("Fire",))
     yield LibraryEntry("omegaconf yaml", wins=True, harmless=ALL, settings=ALL)
     yield LibraryEntry("click", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL)
     # What it makes of a setting file may train, and is imported nowhere.
@@ -429,15 +433,32 @@ def _settings() -> Iterator[LibraryEntry]:
         aliases={"fastcore.all.call_parse": "fastcore.script.call_parse"},
     )
     yield LibraryEntry("sacred", starts=("Experiment.automain",))
-    yield LibraryEntry("typer", settings=ALL, runs_commands=ALL)
+    yield LibraryEntry("typer", settings=ALL, runs_commands=ALL, calls_given=("run",))
     yield LibraryEntry("draccus pyrallis", harmless=ALL, settings=ALL, runs_commands=("wrap", "argparsing.wrap"))
     yield LibraryEntry("cattr cattrs dacite gin tap", harmless=ALL, settings=ALL)
-    yield LibraryEntry("docopt dotenv dotmap easydict ml_collections toml tomli tyro yacs", harmless=ALL, settings=ALL)
+    yield LibraryEntry("docopt dotenv dotmap easydict ml_collections toml tomli yacs", harmless=ALL, settings=ALL)
+    yield LibraryEntry("tyro", harmless=ALL, settings=ALL, calls_given=("cli",))
     yield LibraryEntry("icefall", settings=("utils.AttributeDict",), harmless=("utils.AttributeDict",))
     # In a `Munch` of their own people keep models, too.
     yield LibraryEntry("munch", settings=("munchify", "Munch.fromDict"), harmless=("munchify", "Munch.fromDict"))
-    yield LibraryEntry("configparser ruamel simple_parsing tomlkit tomllib", settings=ALL)
-    yield LibraryEntry("jsonargparse", settings=ALL, aliases={"jsonargparse.cli.": "jsonargparse."})
+    yield LibraryEntry("configparser ruamel tomlkit tomllib", settings=ALL)
+    yield LibraryEntry("simple_parsing", settings=ALL, calls_given=("parse",))
+    yield LibraryEntry(
+        "jsonargparse",
+        settings=ALL,
+        calls_given=("CLI", "auto_cli"),
+        aliases={"jsonargparse.cli.": "jsonargparse."},
+    )
+    yield LibraryEntry("argh", calls_given=("dispatch_command",))
+    yield LibraryEntry("clize cyclopts defopt", calls_given=("run",))
+    yield LibraryEntry("plac", calls_given=("call",))
+    yield LibraryEntry("dataclasses", makes_fields=("dataclass",))
+    yield LibraryEntry("typing", makes_fields=("NamedTuple",))
+    yield LibraryEntry("attr", harmless=ALL, makes_fields=("s", "attrs", "define"))
+    yield LibraryEntry("attrs", harmless=ALL, makes_fields=("define", "frozen"))
+    yield LibraryEntry("chz", makes_fields=("chz",))
+    yield LibraryEntry("pydantic", harmless=ALL, makes_fields=ALL)
+    yield LibraryEntry("msgspec pydantic_settings", makes_fields=ALL)
 
 
 def _computing() -> Iterator[LibraryEntry]:
@@ -458,7 +479,7 @@ _HARMLESS = """
     regex resampy rouge_score sacrebleu soundfile unidecode
     ase Bio networkx rdkit
     filelock gdown jsonlines msgpack natsort openpyxl orjson polars pyarrow ujson wget zarr
-    attr attrs colorama coloredlogs GPUtil packaging prettytable psutil ptflops pydantic pynvml six termcolor thop
+    colorama coloredlogs GPUtil packaging prettytable psutil ptflops pynvml six termcolor thop
     torchinfo torchsummary
 """
 """Pictures of numbers; what notebooks have at hand; images, bodies and the earth; sound and text; molecules and
@@ -486,7 +507,7 @@ BY_ROOT = ("harmless", "shows", "computes")
 """Fields that are mostly about libraries as a whole: they are asked by the root first."""
 BY_PREFIX = (
     *("runs_commands", "settings", "draws", "shares", "modules", "models", "losses", "tools", "begins_evaluating"),
-    *("modules_say_so", "starts"),
+    *("modules_say_so", "starts", "calls_given", "makes_fields"),
 )
 
 

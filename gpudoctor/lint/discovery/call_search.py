@@ -19,18 +19,13 @@ from gpudoctor.lint.discovery.top_level import DEFINITIONS, Definition, Import, 
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.source.syntax_walk import nodes_of, walk
-from gpudoctor.manifest.compiled import pattern, trains
+from gpudoctor.manifest.compiled import pattern, prefixes, trains
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.project import Project
 
-STARTERS = frozenset(
-    """
-    absl.app.run argh.dispatch_command clize.run cyclopts.run defopt.run fire.Fire functools.partial jsonargparse.CLI
-    jsonargparse.auto_cli jsonargparse.cli.CLI plac.call simple_parsing.parse tyro.cli typer.run wandb.agent
-    """.split()
-)
+STARTERS = frozenset({*prefixes("calls_given"), "functools.partial", "jsonargparse.cli.CLI", "wandb.agent"})
 """Library functions that call what they are given, or hand it on to be called."""
 
 MAX_FILES = 40

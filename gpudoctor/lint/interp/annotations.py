@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton, text_of
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.imports import member, resolved
-from gpudoctor.lint.library.library_names import gives_settings
+from gpudoctor.lint.library.library_names import MAKE_FIELDS, gives_settings
 from gpudoctor.lint.source.project import ModuleFile
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.interp.evaluator import Evaluator
 
-FIELD_BASES = ("typing.NamedTuple", "pydantic.", "pydantic_settings.", "msgspec.")
-"""Classes under these make their constructors from their fields, as dataclasses do."""
 _OPEN = frozenset({"abc.ABC", "abc.ABCMeta", "typing.Protocol", "typing_extensions.Protocol", "enum.Enum"})
 _AROUND = frozenset({"Optional", "Annotated", "Final", "Union"})
 """`Optional[Config]` is a `Config`, if it is anything."""
@@ -32,7 +30,7 @@ _AROUND = frozenset({"Optional", "Annotated", "Final", "Union"})
 
 def has_fields(cls: Class) -> bool:
     """Its constructor takes what its annotated names are."""
-    return cls.is_dataclass or any(base.startswith(FIELD_BASES) for base in cls.library_bases)
+    return cls.is_dataclass or any(base.startswith(MAKE_FIELDS) for base in cls.library_bases)
 
 
 def annotated_class(m: Evaluator, annotation: ast.expr | None, scope: Hashable) -> Class | None:

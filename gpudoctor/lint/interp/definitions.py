@@ -14,14 +14,13 @@ from gpudoctor.lint.interp.function_traits import Registrar
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.metaclasses import metaclass_of, tell_those_above
 from gpudoctor.lint.interp.position import Frame
-from gpudoctor.lint.library.library_names import is_harmless
+from gpudoctor.lint.library.library_names import MAKE_FIELDS, is_harmless
 from gpudoctor.lint.library.register import MODELS
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
 
-MAKES_FIELDS = ("dataclass", "attr.s", "attr.attrs", "attr.define", "attrs.define", "attrs.frozen", "chz.chz")
 KINDS = {"staticmethod": "staticmethod", "classmethod": "classmethod", "property": "property"}
 
 
@@ -155,7 +154,7 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
     decorators = [(m.evaluate(each), each) for each in node.decorator_list]
     keywords = {each.arg: m.evaluate(each.value) for each in node.keywords if each.arg}
     # `flax.struct.dataclass` gives a class more than fields.
-    fields = [name for values, _ in decorators if (name := _library_name(values)).endswith(MAKES_FIELDS)]
+    fields = [name for values, _ in decorators if (name := _library_name(values)).endswith(("dataclass", *MAKE_FIELDS))]
     complete = complete and all(name.startswith("dataclasses.") for name in fields)
     cls = Class(
         identity=scope,

@@ -27,6 +27,7 @@ from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.dynamic_import import all_named
 from gpudoctor.lint.library.setting_classes import chosen_object, declare, option
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.manifest.compiled import prefixes
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -127,11 +128,7 @@ def _run_group(call: Call[Commands]) -> Values:
     return singleton(NONE)
 
 
-@MODELS.callable(
-    "fire.Fire", "typer.run", "tyro.cli", "jsonargparse.CLI", "defopt.run",
-    "jsonargparse.auto_cli", "absl.app.run", "simple_parsing.parse", "cyclopts.run", "plac.call",
-    "argh.dispatch_command", "clize.run",
-)  # fmt: skip
+@MODELS.callable(*prefixes("calls_given"))
 def _run_command(call: Call) -> Values:
     """A function becomes the command line: its parameters are settings, also those that have a default."""
     # fire calls it `component`, absl `main`, simple_parsing `config_class`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 
-from gpudoctor.manifest.compiled import aliases, parts, prefixes, roots
+from gpudoctor.manifest.compiled import aliases, operations, parts, prefixes, roots
 
 _ALIASES = aliases()
 
@@ -33,6 +33,7 @@ _HARMLESS_ROOTS = sys.stdlib_module_names | roots("harmless") | {"builtins"}
 _HARMLESS = parts("harmless")
 RUN_COMMANDS = prefixes("runs_commands")
 """Their decorators fill the parameters of a function from the command line."""
+MAKE_FIELDS = prefixes("makes_fields")
 _SETTINGS = prefixes("settings")
 
 
@@ -46,27 +47,20 @@ def is_between_processes(name: str) -> bool:
     return name.startswith(("multiprocessing.", "torch.multiprocessing."))
 
 
+_OF_TENSORS = "each_number combines reshapes splits picks reduces answers without_graph describes".split()
 # `update` is left out: an EMA has one that averages weights. So are `step`, `to` and all else that models have too.
-DATA_METHODS = (
-    frozenset(name for kind in (str, bytes, list, dict, set, int, float) for name in vars(kind) if name[0] != "_")
-    - {"update", "clear", "join"}
-) | frozenset(
-    ["abs", "all", "any", "argmax", "argmin", "argsort", "as_posix", "astype", "chunk", "clamp",
-     "clip", "clone", "contiguous", "cos", "cpu", "cumsum", "detach", "dim", "div", "dot", "drop",
-     "dropna", "dtype", "eq", "exists", "exp", "expand", "expand_as", "fill", "fillna", "flatten",
-     "flip", "float", "ge", "groupby", "gt", "half", "index_select", "int", "is_absolute",
-     "is_dir", "is_file", "item", "iterdir", "iterrows", "itertuples", "le", "log", "log_softmax",
-     "long", "lt", "masked_fill", "masked_select", "matmul", "max", "mean", "min", "mkdir", "mul",
-     "narrow", "ne", "nelement", "nonzero", "norm", "numel", "numpy", "permute", "pow", "ravel",
-     "repeat", "reshape", "resolve", "roll", "round", "shape", "sigmoid", "sin", "size",
-     "softmax", "sqrt", "squeeze", "std", "sum", "t", "tanh", "tobytes", "tolist", "topk",
-     "total_seconds", "transpose", "tril", "triu", "unbind", "unique", "unsqueeze", "value_counts",
-     "var", "view", "view_as",
-     # In-place arithmetic, as in the `step` of an optimizer; `zero_` is left out, which may clear a gradient.
-     "add_", "addcdiv_", "addcmul_", "clamp_", "copy_", "div_", "lerp_", "mul_", "neg_", "pow_", "sqrt_", "sub_",
-     "type_as"]
-)  # fmt: skip
-"""Methods of text, numbers, containers, arrays and paths: asked of something unknown, they say what it is."""
+DATA_METHODS = frozenset(
+    name for kind in (str, bytes, list, dict, set, int, float) for name in vars(kind) if name[0] != "_"
+) - {"update", "clear", "join"} | operations(*_OF_TENSORS).union(
+    """
+    as_posix astype cpu cumsum dot drop dropna dtype exists fill fillna groupby index_select is_absolute is_dir is_file
+    item iterdir iterrows itertuples log_softmax masked_fill matmul mkdir narrow nelement numpy ravel resolve shape
+    softmax tobytes tolist topk total_seconds value_counts
+    add_ addcdiv_ addcmul_ clamp_ copy_ div_ lerp_ mul_ neg_ pow_ sqrt_ sub_ type_as
+    """.split()
+)
+"""Methods of text, numbers, containers, arrays and paths: asked of something unknown, they say what it is. Of those
+that change a tensor, arithmetic, as in the `step` of an optimizer; `zero_` is left out, which may clear a gradient."""
 ABOUT_FORM = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "dtype", "stride", "element_size"})
 """What is asked of tensors and arrays only, and not about the numbers in them."""
 PLAIN = frozenset({"builtins.object", "abc.ABC"})
