@@ -83,7 +83,10 @@ class _StubReader:
         first, _, rest = ast.unparse(node.value).partition(".")
         if rest and first not in self._names:
             raise self._error(node, f"`{first}` is nothing that the stub defines or imports")
-        return f"{self._names[first]}.{rest}" if rest else f"{owner}.{first}"
+        if rest:
+            return f"{self._names[first]}.{rest}"
+        beside = f"{owner}.{first}"
+        return beside if owner in self.bases else self._names.get(first, beside)
 
     def _class(self, node: ast.ClassDef, name: str) -> None:
         bases = map(ast.unparse, node.bases)
