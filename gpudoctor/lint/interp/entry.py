@@ -33,7 +33,7 @@ def run_as_library(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
     followed = m.project.followed(file.source)
     with m.in_frame(module_frame(scope, file)) as frame, m.at_main_guard():
         frame.base_depth = m.store.depth
-        for name in m.names_in(scope):
+        for name in m.store.names(scope):
             if followed is not None and name not in followed:
                 continue
             only = single_of(m.read((scope, name)))

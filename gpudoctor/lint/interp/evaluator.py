@@ -218,9 +218,6 @@ class Evaluator(ExecutionState, LibraryContext):
         under_way = self.statements - self.importing_since if self.importing_since is not None else 0
         return self.imported_statements + under_way
 
-    def names_in(self, scope: Hashable) -> list[str]:
-        return self.store.names(scope)
-
     def bind(self, name: str, values: Values) -> None:
         """Bind a name in the current frame, or where `global` and `nonlocal` say."""
         frame = self.frames[-1]
@@ -277,7 +274,7 @@ class Evaluator(ExecutionState, LibraryContext):
         """The classes and functions that a module of the project defines itself."""
         scope = module.scope if isinstance(module, ProjectModule) else None
         path = getattr(getattr(self.packages.get(scope), "source", None), "shown", "")
-        found = (values.single for name in self.names_in(scope) if (values := self.read((scope, name))) is not None)
+        found = (values.single for name in self.store.names(scope) if (values := self.read((scope, name))) is not None)
         return [each for each in found if isinstance(each, (Function, Class)) and each.place.path == path]
 
     def modules_below(self, package: str) -> tuple[str, ...]:

@@ -265,10 +265,6 @@ def _unary(m: Evaluator, node: ast.UnaryOp) -> Values:
     return values.map(change)
 
 
-def _bool(m: Evaluator, node: ast.BoolOp) -> Values:
-    return bool_op(m, node)
-
-
 def _compare(m: Evaluator, node: ast.Compare) -> Values:
     left = m.evaluate(node.left)
     result: Values | None = None
@@ -488,15 +484,7 @@ def _put_together(parts: list[Value]) -> Value:
     return Text(tuple(parts)) if whole is None else whole
 
 
-def _formatted(m: Evaluator, node: ast.FormattedValue) -> Values:
-    return m.evaluate(node.value)
-
-
-def _lambda(m: Evaluator, node: ast.Lambda) -> Values:
-    return define_lambda(m, node)
-
-
-def _starred(m: Evaluator, node: ast.Starred) -> Values:
+def _inner(m: Evaluator, node: ast.FormattedValue | ast.Starred) -> Values:
     return m.evaluate(node.value)
 
 
@@ -558,7 +546,7 @@ EVALUATORS = _Evaluators(
         ast.Call: call_node,
         ast.BinOp: _binary,
         ast.UnaryOp: _unary,
-        ast.BoolOp: _bool,
+        ast.BoolOp: bool_op,
         ast.Compare: _compare,
         ast.IfExp: _conditional,
         ast.Tuple: _tuple,
@@ -570,9 +558,9 @@ EVALUATORS = _Evaluators(
         ast.GeneratorExp: _comprehension,
         ast.DictComp: _comprehension,
         ast.JoinedStr: _joined_string,
-        ast.FormattedValue: _formatted,
-        ast.Lambda: _lambda,
-        ast.Starred: _starred,
+        ast.FormattedValue: _inner,
+        ast.Lambda: define_lambda,
+        ast.Starred: _inner,
         ast.NamedExpr: _walrus,
         ast.Await: _await,
         ast.Yield: _yield,

@@ -313,7 +313,7 @@ def _import_star(m: Evaluator, origin: Value) -> None:
 
 def _bind_all(m: Evaluator, origin: ProjectModule) -> None:
     begin(m, origin)
-    for name in m.names_in(origin.scope):
+    for name in m.store.names(origin.scope):
         # Python's rule where there is no `__all__`.
         if not name.startswith("_"):
             values = m.read((origin.scope, name))
