@@ -10,7 +10,6 @@ from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Const, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import Stop, UseManaged
-from gpudoctor.lint.events.option_defaults import flags_in
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
@@ -86,6 +85,9 @@ def _with_left_out(
     follow: Callable[[AsStarted, str], Sequence[Program]],
 ) -> ProgramFacts:
     """`torchrun train.py`, of a program that makes its group with `--distributed`: each process trains alone."""
+    # Imported late: few programs are started in a way that surely leaves something out.
+    from gpudoctor.lint.events.option_defaults import flags_in
+
     chosen = [each for each in programs if each.assumptions.switches and each.has(InitGroup)]
     keys = [Literal(Atom(key, text=""), True) for each in chosen for key in each.assumptions.switches]
     flags = [flag for key in keys for flag in flags_in(key, chosen[0].options)]
