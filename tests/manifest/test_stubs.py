@@ -82,6 +82,20 @@ def test_other_names(tmp_path: Path):
     assert found["functions"]["d.g"] == found["functions"]["d.f"]
 
 
+def test_what_goes_for_one_goes_for_all_that_are_called_alike(tmp_path: Path):
+    one = "@matters()\nclass C:\n    @collective()\n    def f(self): ...\n    g = h = f\n"
+    found = table_of(tmp_path, one=one, other="from one import C\nD = E = C\n")
+    assert found["methods"]["one.C.h"] == found["methods"]["one.C.g"] == found["methods"]["one.C.f"]
+    assert found["functions"]["other.E"] == found["functions"]["other.D"] == found["functions"]["one.C"]
+
+
+def test_operations_are_known_by_their_last_name():
+    assert {"cat", "stack"} <= compiled.operations("joins")
+    assert compiled.operations("joins", "answers") == compiled.operations("joins") | compiled.operations("answers")
+    assert "cat" not in compiled.operations("method")
+    assert "permute" in compiled.operations("method")
+
+
 def test_another_name_of_a_member_of_another_class(tmp_path: Path):
     one = "class State:\n    def run(self, function):\n        return function(self)\n    def wait(self): ...\n"
     other = "from one import State as State\nclass Manager:\n    run = State.run\n    hold = State.wait\n"

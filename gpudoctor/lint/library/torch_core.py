@@ -47,36 +47,11 @@ from gpudoctor.record import replace
 
 DRAWING = frozenset(functions("draws"))
 FACTORIES = frozenset(
-    [
-        "randn",
-        "rand",
-        "randint",
-        "randperm",
-        "normal",
-        "bernoulli",
-        "multinomial",
-        "zeros",
-        "ones",
-        "empty",
-        "full",
-        "arange",
-        "linspace",
-        "eye",
-        "tensor",
-        "as_tensor",
-        "from_numpy",
-        "Tensor",
-        "FloatTensor",
-        "LongTensor",
-        "IntTensor",
-        "ByteTensor",
-        "BoolTensor",
-        "DoubleTensor",
-        "logspace",
-        "tril_indices",
-        "triu_indices",
-        "scalar_tensor",
-    ]
+    """
+    randn rand randint randperm normal bernoulli multinomial zeros ones empty full arange linspace logspace eye
+    tril_indices triu_indices scalar_tensor tensor as_tensor from_numpy
+    Tensor FloatTensor DoubleTensor IntTensor LongTensor ByteTensor BoolTensor
+    """.split()
 )
 
 
