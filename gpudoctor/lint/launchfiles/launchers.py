@@ -552,6 +552,10 @@ class _CommandReader:
             yield self._made(launcher, wrapped, options, following, closed)
         elif following or "module" not in options:
             yield self._made(StartedBy.PYTHON, wrapped, options, following, closed)
+            # `python submit.py --gpus 8 -- torchrun ...` has another machine start it.
+            behind = tuple(itertools.dropwhile(lambda word: word.text != "--", following))[1:]
+            if behind and _is_launcher(behind):
+                yield from self.starts(wrapped.inner(behind, environment={}))
 
     def _made(
         self, launcher: StartedBy, wrapped: _Wrapped, options: StartOptions, following: Sequence[Word], closed: bool

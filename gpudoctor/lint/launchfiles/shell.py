@@ -446,7 +446,12 @@ class _ScriptRun(Expansion):
                 self._read_array(node, words, given)
         if name in self.functions and self._depth < _MAX_CALLS:
             self.called.add(name)
+            # `CUDA_VISIBLE_DEVICES=0,1 launch train.py`: what stands before it holds for its commands.
+            before, state.variables = state.variables, dict(given)
             self._call(*self.functions[name], words[1:])
+            told = {key for key, bound in given.items() if before.get(key) is not bound}
+            kept = {key: bound for key, bound in state.variables.items() if key not in told}
+            state.variables = kept | {key: before[key] for key in told & before.keys()}
             return
         if name in ("source", ".") and len(words) > 1:
             self._source(words[1])

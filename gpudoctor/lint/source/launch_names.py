@@ -100,14 +100,17 @@ def may_start_training(kind: str, data: bytes) -> bool:
 
 
 _BESIDE = (b"subprocess", b"os.system", b"import nox", b"invoke", b"fabric")
-_COMMANDS = (b"torchrun", b"torch.distributed.run", b"torch.distributed.launch", b"accelerate launch", b'"accelerate"')
+_COMMANDS = (
+    *(b"torchrun", b"torch.distributed.run", b"torch.distributed.launch", b"accelerate launch", b'"accelerate"'),
+    *(b"sbatch", b'"deepspeed"', b"deepspeed "),
+)
 
 
 def may_start_commands(path: str, data: bytes) -> bool:
     """A program that may have a launcher start others, by a look at its bytes. What tests start is no training."""
     name = os.path.basename(path)
     if name.endswith(".ipynb"):
-        return any(word in data for word in (*_COMMANDS, b"deepspeed "))
+        return any(word in data for word in _COMMANDS)
     if not name.endswith(".py") or name.startswith(("test_", "conftest")) or len(data) > MAX_BYTES:
         return False
     return any(word in data for word in _BESIDE) and any(word in data for word in _COMMANDS)

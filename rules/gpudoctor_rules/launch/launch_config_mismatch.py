@@ -4,8 +4,8 @@
 
 Accelerate and DeepSpeed take their numbers from a file, from the command and from the program, and where these differ
 one of them silently wins, or the start fails. `num_processes` counts over all machines: less than one for each is none.
-`distributed_type: 'NO'` starts one process, whatever `num_processes` says, and so does `MULTI_GPU` with one, which
-`--multi_gpu` on the command refuses. DeepSpeed wants `train_batch_size` to be the product of the micro batch, the
+`distributed_type: 'NO'` starts one process, whatever `num_processes` says, and so does `MULTI_GPU` or `FSDP` with one,
+which `--multi_gpu` on the command refuses. DeepSpeed wants `train_batch_size` to be the product of the micro batch, the
 accumulation steps and the number of processes, and ends with `AssertionError: Check batch related parameters` where it
 is not; beside `--num_gpus` or `--include` it does not look at `CUDA_VISIBLE_DEVICES`, and takes other GPUs. A
 `PyTorchJob` of four pods that are told `--nnodes=2` leaves two of them out. Lightning ends where `devices` times
@@ -110,10 +110,10 @@ class LaunchConfigMismatch(Rule):
                 # The two contradict each other, and only the author knows which one was left over.
                 severity=Severity.INFO,
             )
-        elif kind == "MULTI_GPU" and processes == 1:
+        elif kind in ("MULTI_GPU", "FSDP") and processes == 1:
             yield self.found(
                 at,
-                "`distributed_type: MULTI_GPU` with one process: one GPU works, and nothing tells.",
+                f"`distributed_type: {kind}` with one process: one GPU works, and nothing tells.",
                 remedy="Write the number of GPUs.",
             )
         yield from self._of_engine_file(launched, file, settings)
