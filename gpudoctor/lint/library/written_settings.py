@@ -97,7 +97,8 @@ def _unread(call: Call) -> Values:
 def read_from(call: Call, file: Value | None) -> Values | None:
     """What a file holds, given by its path or open; None where the project has none of this name that can be read.
 
-    What is off in it, nothing or one is a setting that the user may turn up; all else is as written."""
+    What is off in it, nothing or one is a setting that the user may turn up; all else is as written, where the user may
+    not name another file."""
     if isinstance(file, Unknown) and isinstance(file.term, OpenFile):
         file = file.term.path.single if file.term.path is not None else None
     name = text_of(file) or (on_disk(file) if file is not None else None)
