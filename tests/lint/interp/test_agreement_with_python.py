@@ -14,7 +14,7 @@ SLOW = {"torch_modules"}
 PROGRAMS = [
     pytest.param(each, id=each.stem, marks=[pytest.mark.slow] if each.stem in SLOW else [])
     for each in sorted(CLAIMS.glob("*.py"))
-    if each.stem != "ranks"
+    if not each.stem.startswith("ranks")
 ]
 
 
@@ -27,8 +27,9 @@ def test_nothing_that_is_so_is_denied(program):
 
 
 @pytest.mark.slow
-def test_nothing_that_is_so_on_a_rank_is_denied():
-    program = CLAIMS / "ranks.py"
+@pytest.mark.parametrize("name", ["ranks", "ranks_sharded"])
+def test_nothing_that_is_so_on_a_rank_is_denied(name):
+    program = CLAIMS / f"{name}.py"
     come_by, found = on_ranks(program), on_paper(program, "torchrun")
     assert set(found) == come_by
     assert [line for line, denied in found.items() if denied] == []
