@@ -30,7 +30,7 @@ from gpudoctor.lint.contents import (
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.function import Instance, ProjectModule, class_of
+from gpudoctor.lint.domain.function import Instance, Library, ProjectModule, class_of
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
 from gpudoctor.lint.domain.tensor import Tensor
@@ -396,6 +396,14 @@ def _named_in_module(call: Call[ProjectModule]) -> Values:
     from gpudoctor.lint.library.dynamic_import import member_named_by
 
     return member_named_by(call.do, call.receiver, call.first, call) or NOT_ANSWERED
+
+
+@MODELS.method(Library, "__getitem__")
+def _module_by_name(call: Call[Library]) -> Values:
+    """`sys.modules[__name__]`, which is imported already."""
+    if call.receiver.name != "sys.modules":
+        return NOT_ANSWERED
+    return call.do.call(singleton(Library("importlib.import_module")), call.arguments, call.node)
 
 
 @MODELS.method(Unknown, "__getitem__")

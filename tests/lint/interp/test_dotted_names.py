@@ -77,6 +77,13 @@ NAMES = {
         class Net:
             pass
         """,
+    "of the module itself": """
+        import sys
+        def run():
+            pass
+        reveal(sys.modules[__name__].run)  #: run
+        reveal(getattr(sys.modules["__main__"], "run"))  #: run
+        """,
     "put together": """
         reveal(".".join(["a", "b"]))  #: 'a.b'
         reveal(".".join([]))  #: ''
