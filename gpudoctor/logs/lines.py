@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import re
@@ -103,8 +104,11 @@ def _opened(path: str) -> BinaryIO:
     if path == "-":
         return sys.stdin.buffer
     with open(path, "rb") as file:
-        packed = file.read(2) == _GZIP
-    return gzip.open(path, "rb") if packed else open(path, "rb")  # type: ignore[return-value]
+        begin = file.read(2)
+    if begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        # As PowerShell writes what a command prints.
+        return codecs.EncodedFile(open(path, "rb"), "utf-8", "utf-16", "replace")
+    return gzip.open(path, "rb") if begin == _GZIP else open(path, "rb")  # type: ignore[return-value]
 
 
 def _plain(raw: bytes) -> str:

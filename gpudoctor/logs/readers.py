@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 
 from gpudoctor.logs.error_texts.words_of_patterns import words_of
 from gpudoctor.logs.launcher_summary import SummaryReader
+from gpudoctor.logs.learned_fronts import LearnedFronts
 from gpudoctor.logs.lines import LogLine, lines_of
 from gpudoctor.logs.log_facts import (
     CollectiveStack,
@@ -245,7 +247,10 @@ _FLAT_TABLE = re.compile(
     r"\brank\s*:?\s*(?P<rank>\d+) \(local[_ ]rank: (?P<local>\d+)\)\s*exitcode\s*: ?(?P<code>-?\d+)"
 )
 _FOLDS = re.compile(r"\\n(?:['\"], ['\"])?")
-_FOLDED = re.compile(rf'{_FOLDS.pattern}\s+File \\?"')
+_FOLDED = re.compile(rf'{_FOLDS.pattern}(?:\[rank\d+\]:)?\s+File \\?"')
+_MESSAGES = ("log", "message", "msg", "textPayload", "line", "text")
+_IN_JSON = re.compile(r'\{.*"(?:' + "|".join(_MESSAGES) + r')": ?"')
+"""A line of a log as Docker and collectors keep it."""
 
 
 _LOGGED = re.compile(r"(?:WARNING|ERROR|INFO):torch\.distributed\.")
@@ -278,12 +283,21 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
     """Tracebacks that something has written into one line, as JSON and `repr` do, with lines of their own; so has what
     runs on behind a progress bar."""
     for line in lines:
+        if "&quot;" in line.text:
+            line = replace(line, text=_out_of_html(line.text))
+        if line.text.startswith("{") and (kept := _out_of_json(line.text)) is not None:
+            yield from (replace(line, text=part) for part in kept.rstrip("\n").split("\n"))
+            continue
         if ("/s" in line.text or "/it" in line.text) and (behind := _BEHIND_BAR.match(line.text)) is not None:
             yield replace(line, text=line.text[: behind.end()])
             line = replace(line, text=line.text[behind.end() :])
         if ":torch.distributed." in line.text and (logged := _LOGGED.search(line.text)) and logged.start():
             yield replace(line, text=line.text[: logged.start()])
             line = replace(line, text=line.text[logged.start() :])
+        if "\\n" in line.text and _FOLDED.search(line.text) is not None:
+            text = line.text.replace('\\"', '"').replace("\\'", "'")
+            yield from (replace(line, text=part) for part in _FOLDS.split(text))
+            continue
         if "exitcode" in line.text and (flat := list(_FLAT_TABLE.finditer(line.text))):
             yield from (replace(line, text=part) for each in flat for part in _members(each))
             continue
@@ -297,12 +311,25 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
         if _RUN_ON in line.text:
             yield from (replace(line, text=part) for part in _apart(line.text))
             continue
-        if _FOLDED.search(line.text) is None:
-            yield line
-            continue
-        text = line.text.replace('\\"', '"').replace("\\'", "'")
-        for part in _FOLDS.split(text):
-            yield replace(line, text=part)
+        yield line
+
+
+def _out_of_html(text: str) -> str:
+    from html import unescape
+
+    return unescape(text)
+
+
+def _out_of_json(text: str) -> str | None:
+    """What a program has printed, where something has put it into an object of JSON; not what torch's launcher says in
+    such a form itself."""
+    if _IN_JSON.match(text) is None or "torchelastic" in text or "Rendezvous" in text:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return next((found[name] for name in _MESSAGES if isinstance(found.get(name), str)), None)
 
 
 def _members(told: re.Match[str]) -> Iterator[str]:
@@ -341,6 +368,7 @@ class LogReader:
         self._report = RunReportReader()
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
         self._hosts: set[str] = set()
+        self._fronts = LearnedFronts()
         self._nccl = NcclProcesses()
         self._named: int | None = None
         self._code: tuple[int, int] | None = None
@@ -359,7 +387,7 @@ class LogReader:
             if not following and not tells and self._stack is None and not self._listing:
                 continue
             following = max(0, following - 1)
-            spoken = said(line.text, self._file, self._hosts)
+            spoken = said(line.text, self._file, self._hosts, self._fronts)
             at = LogPlace(line.path, line.number, self._order, spoken.at)
             yield from self._summary.feed(spoken.text, at)
             if self._summary.by is not None:

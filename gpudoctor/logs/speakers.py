@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.logs.learned_fronts import LearnedFronts
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,8 @@ _FRONTS = (
     re.compile(r"(?:(?P<host>\w[\w.-]*) )?\[std(?:err|out)\]\s?"),
     # horovodrun, which may write the time in front
     re.compile(r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
+    # SageMaker
+    re.compile(r"\[\d+,mpirank:(?P<rank>\d+),(?P<host>[\w.-]+)\]<std(?:out|err)>:\s?"),
     # mpirun --tag-output
     re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
     # Ray
@@ -107,9 +113,9 @@ _ANY_FRONT = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", front.pattern) for
 """Most lines have none: one question to all at once."""
 
 
-def said(text: str, known: Speaker, hosts: set[str] | None = None) -> Said:
+def said(text: str, known: Speaker, hosts: set[str] | None = None, learned: LearnedFronts | None = None) -> Said:
     """Take off what stands in front of a line, and learn from it. `known` is what its file says; `hosts` are the names
-    that have stood in front of lines, which grows."""
+    that have stood in front of lines, which grows, as does what was `learned` of other fronts."""
     at = ""
     for _ in range(5):
         fits = _ANY_FRONT.match(text) is not None
@@ -117,7 +123,11 @@ def said(text: str, known: Speaker, hosts: set[str] | None = None) -> Said:
         if match is None:
             name, colon, rest = _named(text)
             if not hosts or f"{name}{colon}" not in hosts:
-                break
+                behind = learned.taken_off(text) if learned is not None else None
+                if behind is None:
+                    break
+                text = behind
+                continue
             known, text = replace(known, host=name), rest.removeprefix(" ")
             continue
         if match.re is _NAMED and hosts is not None:

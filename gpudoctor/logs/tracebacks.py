@@ -181,7 +181,9 @@ class TracebackReader:
 
     def whose(self, by: Speaker, text: str, at: LogPlace) -> Speaker:
         """Who has said a line: launchers name only the first line of what a process has written at once."""
-        if self._error_line is None or by.is_known or self.follows(by) or not text[:1].isspace() or _BAR.search(text):
+        if self._error_line is None or by.is_known or self.follows(by) or not text[:1].isspace():
+            return by
+        if _BAR.search(text) or _FRAME.match(text):
             return by
         last, order = self._error_line
         return last if last in self._texts and order == at.order - 1 else by
