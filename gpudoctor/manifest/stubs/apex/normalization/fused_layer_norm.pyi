@@ -1,0 +1,3 @@
+"""Where apex defines them."""
+
+from apex.normalization import *
