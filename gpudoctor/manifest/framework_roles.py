@@ -181,7 +181,7 @@ def _trainers() -> Iterator[Framework]:
         "Lightning",
         "trainer.is_global_zero",
         device="self.device",
-        leaves=("downloads", "loggers", "loop", "placing", "saving", "splits"),
+        leaves=("downloads", "loggers", "loop", "placing", "saving", "seeds", "splits"),
         told_devices=True,
         places=True,
         passes_attributes=True,

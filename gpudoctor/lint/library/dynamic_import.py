@@ -135,7 +135,8 @@ def _modules_in_settings(call: Call, name: Value) -> list[str]:
     told = _told_in_settings(call.do, name) or _by_default(call.do, name)
     named = (each if has(each) else each.rpartition(".")[0] for each in told)
     own = [each for each in dict.fromkeys(named) if has(each)]
-    return own[:MAX_MODULES]
+    # Each is a program of its own: of many one stands for the others.
+    return own if len(own) <= MAX_MODULES else own[:1]
 
 
 def _told_in_settings(do: LibraryContext, name: Value) -> Sequence[str]:

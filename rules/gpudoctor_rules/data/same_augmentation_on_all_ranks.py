@@ -14,9 +14,9 @@ model and the data, and mostly it is little. Where ranks draw whole batches at r
 
 ## Fix
 
-`torch.manual_seed(seed + rank)`, or `set_seed(seed, device_specific=True)` of Accelerate: DDP gives the weights of rank
-0 to all others. What must be the same on all ranks, such as a random split, then needs a generator of its own (GPU308).
-No automatic fix for that reason.
+`torch.manual_seed(seed + rank)`, or `set_seed(seed, device_specific=True)` of Accelerate, or the former in
+`on_fit_start` of a model of Lightning: DDP gives the weights of rank 0 to all others. What must be the same on all
+ranks, such as a random split, then needs a generator of its own (GPU308). No automatic fix for that reason.
 
 ## Silent when
 
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 REMEDY = "Give each rank its own: `torch.manual_seed(seed + rank)`."
 BY_ACCELERATE = "Give each rank its own: `accelerate.utils.set_seed(seed, device_specific=True)`."
+BY_FABRIC = "Give each rank its own: `fabric.seed_everything(seed + fabric.global_rank)`."
+BY_LIGHTNING = "Give each rank its own: `torch.manual_seed(seed + self.global_rank)` in `on_fit_start` of the model."
 ENOUGH = 4
 """Steps in which the generators are in equal states, from which on that is no chance."""
 _GENERATORS = {
@@ -84,7 +86,7 @@ class SameAugmentationOnAllRanks(Rule):
                 seed.location,
                 "All ranks set this same seed: the noise for the n-th sample of each rank is that for the n-th sample "
                 "of every other.",
-                remedy=BY_ACCELERATE if "accelerate" in program.frameworks else REMEDY,
+                remedy=_remedy(program),
                 because=[
                     ("this is drawn for each batch", draw.location),
                     ("the ranks train with it", backward.location),
@@ -137,6 +139,14 @@ class SameAugmentationOnAllRanks(Rule):
     def could_show(self, recording: Recording) -> bool:
         drawn = (_changing(rank.generators) for rank in recording.ranks)
         return any(each.noise for each in _first_passes(recording)) or (recording.distributed and any(drawn))
+
+
+def _remedy(program: Program) -> str:
+    if "accelerate" in program.frameworks:
+        return BY_ACCELERATE
+    if "lightning" not in program.managed_by:
+        return REMEDY
+    return BY_FABRIC if any(each.one_by_one for each in program.in_charge) else BY_LIGHTNING
 
 
 def _noise(program: Program) -> tuple[DrawsNoise, Backward] | None:

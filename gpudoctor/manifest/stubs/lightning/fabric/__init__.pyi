@@ -26,6 +26,8 @@ class Fabric:
     is_global_zero: FirstRank
     device: OwnGpu
     strategy: Setting
+    @seeds(of="torch cuda numpy python", by="seed")
+    def seed_everything(self, seed=None, workers=None, **more): ...
     @prepares()
     def setup(self, module, *optimizers, **more): ...
     @prepares()
