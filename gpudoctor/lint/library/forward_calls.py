@@ -75,7 +75,8 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
         # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.
         own = find_method(call.do, core, "forward")
         if own is not None:
-            return call.do.call(own, call.arguments, call.node)
+            with call.do.in_contexts("forward"):
+                return call.do.call(own, call.arguments, call.node)
         if not tensors:
             return singleton(made(call.do, call.place, call.label, TensorOrigin.OTHER))
         operands = computing(core.made_by, call.sure_values())

@@ -152,6 +152,8 @@ def _remedy(program: Program) -> str:
 def _noise(program: Program) -> tuple[DrawsNoise, Backward] | None:
     """What each rank draws for its own batches, and the backward of that step."""
     for draw in program.events(DrawsNoise):
+        if "forward" in draw.context.contexts and not draw.one_each:
+            continue
         loop = batch_loop(draw)
         learning = (each for each in program.events(Backward) if loop is not None and batch_loop(each) == loop)
         backward = next((each for each in learning if each.order > draw.order), None)
