@@ -16,6 +16,8 @@ from gpudoctor.lint.repair.repair import Code, Imported
 from gpudoctor.lint.repair.snippets import own_gpu
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpudoctor.api.pack import Event, Program, Value
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -75,10 +77,15 @@ def _is_chosen_own(program: Program, wrap: Wrap, device: Value) -> bool:
 def may_have_chosen(program: Program, event: Event) -> bool:
     """Some call makes the current device that of the rank, or may have done so before where it could not be read."""
     # Code that could not be read may be a library's set-up, which calls `set_device` as a rule.
-    if any(escape.order < event.order for escape in program.events(Escape)):
+    if any(escape.order < event.order for escape in _unread(program)):
         return True
     # Wherever it stands: the order of calls in other files is not always known.
     return bool(choices(program)) or any(init.binds_device for init in program.events(InitGroup))
+
+
+def _unread(program: Program) -> Iterator[Escape]:
+    """What the parent of the ranks does leaves their own choice open."""
+    return (escape for escape in program.events(Escape) if not program.by_one_process(escape))
 
 
 def choices(program: Program) -> list[DeviceUsed]:
@@ -102,9 +109,7 @@ def may_have_chosen_before(program: Program, event: Event) -> bool:
     """As above, at the moment of the event: a choice that comes later does not count."""
     # A set-up that could not be read stands before the model is wrapped on the GPU of its rank, not in the training.
     wrapped = min((wrap.order for wrap in on_own_gpus(program)), default=event.order)
-    # What the parent of the ranks does leaves their own choice open.
-    unread = (escape for escape in program.events(Escape) if not program.by_one_process(escape))
-    if any(escape.order < min(event.order, wrapped) for escape in unread):
+    if any(escape.order < min(event.order, wrapped) for escape in _unread(program)):
         return True
     before = any(used.order < event.order and not used.condition.excludes(event.condition) for used in choices(program))
     return before or any(init.binds_device for init in program.events(InitGroup))

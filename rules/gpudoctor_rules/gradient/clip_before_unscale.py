@@ -155,10 +155,12 @@ def _clipped_scaled(program: Program, step: ScalerCall, optimizer: Optimizer) ->
     earlier = [e for e in program.events(ScalerCall) if e.order < step.order]
     # Of another optimizer's steps nothing follows for the gradients of this one.
     begin = max((e.order for e in earlier if e.call == "step" and e.optimizer == optimizer), default=-1)
-    if any(e.call == "unscale_" and e.order > begin and not _of_other(e, optimizer) for e in earlier):
-        return None
+    unscaled = [e for e in earlier if e.call == "unscale_" and e.order > begin and not _of_other(e, optimizer)]
     for clip in (each for each in program.events(ClipGradients) if each.by is None):
         if not begin < clip.order < step.order or not same_round(clip, step) or clip.condition.excludes(step.condition):
+            continue
+        # What another branch unscales has never been clipped.
+        if not all(e.condition.excludes(clip.condition) for e in unscaled):
             continue
         if reaches(program, clip.modules, optimizer) and _scaled_before(program, clip, step, optimizer, begin):
             return clip
