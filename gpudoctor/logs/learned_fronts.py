@@ -11,6 +11,8 @@ import re
 _BEGINS = re.compile(
     r"\[rank\d+\]:|Traceback \(most recent call last\)|  File \"[^\"]+\", line \d+, in |Fatal Python error: |"
     r"Root Cause \(first observed failure\)|[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ |srun: error: |"
+    r"(?:Current t|T)hread 0x[0-9a-f]+ \(|OMP: Error #\d|subprocess\.CalledProcessError: Command |"
+    r"torch\.(?:\w+\.)*\w+Error: |(?<![\w.:-])[\w-][\w.-]*:\d+:\d+ \[\d+\] (?:\S+ )?NCCL |"
     r"ERROR:torch\.distributed\.|\[[EWI] ?\S*(?: \S+)? ?\w+\.cpp:\d+\] "
 )
 _NO_FRONT = re.compile(r"[A-Za-z_. ]+$| *traceback *: ?$|.*(?:\^C|\\n|%\|.*)$| *$")
