@@ -187,8 +187,7 @@ def is_no_module(made_by: str) -> bool:
     if not made_by.startswith(LIBRARIES_OF_MODELS):
         return False
     # Activations have no weights, wherever they are.
-    parts = (part.removesuffix("Fast") for part in made_by.split("."))
-    return any(NO_MODULE.fits(part) or part == "activations" for part in parts)
+    return any(NO_MODULE.fits(part) or part == "activations" for part in made_by.split("."))
 
 
 def is_module_name(name: str) -> bool:

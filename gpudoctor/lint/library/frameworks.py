@@ -236,7 +236,9 @@ def _spreads(call: Call, *plugins: str, launched: tuple[str, ...]) -> bool:
     if call.effect(ConfigureEffect) is None:
         return False
     given = [call.keywords[name] for name in plugins if name in call.keywords]
-    return any(each.all(lambda value: value != NONE) for each in given) or _launched_as(call) in launched
+    # What code that was not read makes of an option may be None.
+    surely = any(each.all(lambda value: value != NONE and not isinstance(value, Unknown)) for each in given)
+    return surely or _launched_as(call) in launched
 
 
 _PLUGINS = ("deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin")
