@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items, known_keys
-from gpudoctor.lint.domain.container import DictOf, Enumerated
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Attribute, Compares, IsTrue, OneOf
@@ -447,6 +447,9 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location)
     items = known_items(m, right)
     if items is not None and all(item.single is not None for item in items):
         return contains([item.single for item in items if item.single is not None], left, text, place)
+    if isinstance(right, ListOf) and m.open_loops:
+        # `for ranks in node_ranks`: another list in each round, of which one stands for all.
+        right = replace(right, identity=(right.identity, m.open_loops[-1].event.pass_))
     # Which names the entries of a batch have, its collation says: the same on all ranks.
     if right.has_names_for(left):
         return open_test(Compares("in", left, right), text, place, apart_from=right.divergence & ~left.divergence)

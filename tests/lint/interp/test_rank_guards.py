@@ -416,3 +416,26 @@ def test_a_rank_that_nobody_passes_is_its_default(paper, default: str, test: str
         reveal({test})  #: {shown}
         """
     )
+
+
+def test_each_round_has_a_list_of_its_own(paper):
+    paper(
+        """
+        import torch
+        import torch.distributed as dist
+        dist.init_process_group("nccl")
+        groups = [[0]]
+        for rank in range(1, dist.get_world_size()):
+            if torch.rand(1) > 0.5:
+                groups.append([])
+            groups[-1].append(rank)
+        own = None
+        for ranks in groups:
+            group = dist.new_group(ranks)
+            if dist.get_rank() in ranks:
+                assert own is None
+                own = group
+        assert own is not None
+        reveal(len(groups))  #: unknown
+        """
+    )
