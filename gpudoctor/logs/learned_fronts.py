@@ -15,9 +15,9 @@ _BEGINS = re.compile(
     r"torch\.(?:\w+\.)*\w+Error: |(?<![\w.:-])[\w-][\w.-]*:\d+:\d+ \[\d+\] (?:\S+ )?NCCL |"
     r"ERROR:torch\.distributed\.|\[[EWI] ?\S*(?: \S+)? ?\w+\.cpp:\d+\] "
 )
-_NO_FRONT = re.compile(r"[A-Za-z_. ]+$| *traceback *: ?$|.*(?:\^C|\\n|%\|.*)$| *$")
+_NO_FRONT = re.compile(r"[A-Za-z_. ]+$| *traceback *: ?$|.*(?:\^C|\\n|%\|.*|\".*)$| *$")
 """Words, which may be the error's name or belong to a sentence; a row of the launcher's table; what a terminal shows of
-Ctrl-C; a progress bar; and blanks, which tracebacks have themselves."""
+Ctrl-C; a progress bar; what is quoted, as the call of a traceback; and blanks, which tracebacks have themselves."""
 _LONGEST = 200
 _MOST = 20
 _NUMBER = re.compile(r"\d+")
