@@ -27,7 +27,7 @@ from gpudoctor.lint.domain.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, int_of, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values, int_of, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -135,9 +135,12 @@ def _note_engine(call: Call, settings: EngineSettings) -> None:
         if empties:
             call.do.set_flag(model.core, ModuleState.emptied)
             call.do.set_flag(model.core, ModuleState.gathers)
-        # Under ZeRO's third stage they may stay on the CPU.
-        elif isinstance(model, (Module, Wrapper)) and settings.values is not None:
-            put_on(call.do, model.core, singleton(value_of_kind("OwnGpu", "", call.place, call.label)))
+        elif isinstance(model, (Module, Wrapper)):
+            # Under ZeRO's third stage they may stay on the CPU.
+            known = settings.values is not None
+            perhaps = Unknown(Anonymous("placed", call.place), "where the engine puts it")
+            gpu = value_of_kind("OwnGpu", "", call.place, call.label) if known else perhaps
+            put_on(call.do, model.core, singleton(gpu))
 
 
 def _note_charge(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
 
@@ -69,3 +70,11 @@ def test_what_a_model_returns_is_handed_on_item_by_item(paper: Execute) -> None:
         """)
     (backward,), (forward,) = program.events(Backward), program.events(Forward)
     assert forward.identity in backward.forwards
+
+
+def test_an_engine_whose_settings_are_not_known_may_put_the_model_on_a_gpu(paper):
+    found = paper(
+        "import deepspeed, sys, torch\nnet = torch.nn.Linear(8, 1).to('cpu')\n"
+        "engine, *_ = deepspeed.initialize(args=sys.argv, model=net)\nengine(torch.randn(4, 8).cuda())\n"
+    )
+    assert [on_cpu(each.device) for each in found.events(Forward)] == [False]
