@@ -251,8 +251,13 @@ def _replace(step: repair.Replace, render: Renderer) -> ch.NewExpression:
 
 
 def _substitute(step: repair.Substitute, statement: ast.stmt, render: Renderer) -> list[ch.TreeChange]:
+    changes = _within(render.nodes.expression(step.at), step, statement, render)
+    return changes or (_within(render.nodes.tree, step, statement, render) if step.in_file else [])
+
+
+def _within(node: ast.AST, step: repair.Substitute, statement: ast.stmt, render: Renderer) -> list[ch.TreeChange]:
     changes: list[ch.TreeChange] = []
-    todo: list[ast.AST] = [render.nodes.expression(step.at)]
+    todo: list[ast.AST] = [node]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.expr) and _means(node, step.value, render, statement):

@@ -186,6 +186,8 @@ class Substitute:
     at: Location
     value: Value
     to: Code
+    in_file: bool = False
+    """Where it does not stand there, the constant is written elsewhere in the file, and is that everywhere."""
 
 
 @dataclass(frozen=True)

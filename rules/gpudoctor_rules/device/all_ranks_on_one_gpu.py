@@ -203,7 +203,7 @@ def _take_own(program: Program, event: DeviceUsed | Move, device: Device) -> Rep
         return None
     steps: list[RepairStep] = [After(ready, choose_own(program))]
     if device.literal_index is not None and device.place is not None:
-        steps.append(Substitute(device.place, as_text(device), ('"cuda"',)))
+        steps.append(Substitute(device.place, as_text(device), ('"cuda"',), in_file=True))
     return Repair(title, tuple(steps))
 
 
