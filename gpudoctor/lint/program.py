@@ -468,6 +468,10 @@ class Program:
             self.answers.note(Cause.LIMIT)
         return bool(self.stops)
 
+    def cut_before(self, event: Event) -> bool:
+        """A limit was reached before this: something that has to come before it may have been overlooked."""
+        return self.cut_short and any(stop.order < event.order for stop in self.stops)
+
     @cached_property
     def stops(self) -> tuple[Imprecision, ...]:
         """The limits that were reached."""

@@ -70,6 +70,14 @@ def test_managed_and_cut_short():
     assert program(Imprecision(context=EventContext(HERE), why="too much", limit=True)).cut_short
 
 
+@pytest.mark.parametrize(("order", "cut"), [(1, True), (3, False)])
+def test_what_comes_before_a_limit_was_not_cut(order: int, cut: bool):
+    trained = DestroyGroup(context=EventContext(HERE), order=2)
+    limit = Imprecision(context=EventContext(HERE), order=order, why="too much", limit=True)
+    assert program(trained, limit).cut_before(trained) is cut
+    assert not program(trained, lost(order=1)).cut_before(trained)
+
+
 GROUP = InitGroup(context=EventContext(HERE), order=0, by="x")
 MANAGED = UseManaged(context=EventContext(HERE), framework="accelerate", call="accelerate.Accelerator")
 LIMIT = Imprecision(context=EventContext(HERE), why="too much", limit=True)

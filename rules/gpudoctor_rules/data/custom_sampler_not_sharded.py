@@ -60,7 +60,7 @@ class CustomSamplerNotSharded(Rule):
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.launched_in_several or not program.whole or program.cut_short or program.shared_out:
+        if not program.launched_in_several or not program.whole or program.shared_out:
             return
         # A sampler may be wrapped into one that shards it.
         if unused_samplers(program):
@@ -72,6 +72,8 @@ class CustomSamplerNotSharded(Rule):
             if averaged is None or sampler is None or loader.opaque or loader.managed or loader.sharded:
                 continue
             if escapes(program, loader, sampler) or not _goes_over_all(sampler, loader, alike):
+                continue
+            if program.cut_before(training.backward):
                 continue
             # Where steps are counted, a batch drawn at random on each rank may be meant.
             if training.start.loop is None or repeating_loop(program, training.start) is None:

@@ -51,7 +51,7 @@ class IterableDatasetNotSharded(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         program = program.of_ranks
-        if not program.whole or program.cut_short or program.streams_shared_out:
+        if not program.whole or program.streams_shared_out:
             return
         followed = {event.source: event for event in program.events(Streamed)}
         for loader, training in trained_with(program).items():
@@ -60,7 +60,7 @@ class IterableDatasetNotSharded(Rule):
                 continue
             told = followed.get(stream) if stream.iterable else None
             # Its constructor may have been given a share, or somebody may cut it later.
-            if loader.worker_init or escapes(program, loader, stream):
+            if loader.worker_init or escapes(program, loader, stream) or program.cut_before(training.backward):
                 continue
             if told is not None:
                 yield from self._of(program, loader, training, stream, told)

@@ -81,7 +81,7 @@ class MissingDistributedSampler(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks replace the sampler when they prepare the loader.
-        if not program.launched_in_several or not program.whole or program.cut_short or program.shared_out:
+        if not program.launched_in_several or not program.whole or program.shared_out:
             return
         # Its sampler exists and was not passed: that is GPU307, with a better remedy.
         forgotten = {data for sampler in unused_samplers(program) for data in sampler.dataset or ()}
@@ -90,6 +90,7 @@ class MissingDistributedSampler(Rule):
             # Without a wrapper the ranks train apart, and each may want all of the data.
             if (
                 averaged is None
+                or program.cut_before(training.backward)
                 or not _reads_everything(program, loader, training)
                 or _overlap(loader.dataset, forgotten)
             ):

@@ -79,7 +79,7 @@ class SameAugmentationOnAllRanks(Rule):
         seed = _common_seed(program) if together else None
         if seed is None:
             return
-        noise = _noise(program) if not program.cut_short and program.whole else None
+        noise = _noise(program) if program.whole else None
         if noise is not None:
             draw, backward = noise
             yield self.found(
@@ -157,7 +157,9 @@ def _noise(program: Program) -> tuple[DrawsNoise, Backward] | None:
         loop = batch_loop(draw)
         learning = (each for each in program.events(Backward) if loop is not None and batch_loop(each) == loop)
         backward = next((each for each in learning if each.order > draw.order), None)
-        if backward is not None and program.by_every_rank(draw) and not draw.context.evaluating:
+        if backward is None or program.cut_before(backward):
+            continue
+        if program.by_every_rank(draw) and not draw.context.evaluating:
             return draw, backward
     return None
 

@@ -35,6 +35,17 @@ def test_a_limit(tell: Tell, before: bool, monkeypatch: pytest.MonkeyPatch) -> N
     assert not [line for line in told.lines if "not followed to its end" in line]
 
 
+BAD = Path(__file__).parents[3] / "fixtures/rules/data/missing_distributed_sampler/bad_page.py"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_what_is_missing_before_a_limit_is_told(tell: Tell, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
+    page, work = BAD.read_text(), "x = 1\n" * 1_600
+    found = tell("train.py", train=work + page if before else page + work).document["findings"]
+    assert ("GPU301" in {each["code"] for each in found}) is not before
+
+
 def test_a_step_of_an_environment_is_no_training(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
     clean = dedent(CLEAN)
