@@ -148,11 +148,11 @@ class Program:
     only_tests: bool = False
     """pytest or unittest collects what its file defines."""
     started_in_several: bool = False
+    """Launch files, or who asks for the launch, start several processes of it."""
     told_alike: bool = False
     """All of these are given the same options, as by `torchrun`; `srun` may give each a number of its own."""
     started_on_nodes: int = 1
     """On how many machines its launch files start it, as far as they say."""
-    """Launch files, or who asks for the launch, start several processes of it."""
     started_for_each_gpu: bool = False
     """Launch files start one process of it for each GPU of one machine."""
     shown_gpus: int | None = None
