@@ -364,8 +364,10 @@ def _attribute(call: Call[Tensor]) -> Values:
     tensor, name = call.receiver, call.name
     if name == "device":
         return singleton(tensor.device or Unknown(Attribute(tensor, "device"), "the device of a tensor", call.label))
-    if name == "is_cuda" and tensor.device is not None and (tensor.on_cpu or tensor.device.is_cuda):
-        return singleton(Const(tensor.device.is_cuda))
+    # A batch may have been brought to the GPU by what is not seen to do so.
+    stays = tensor.on_cpu and tensor.origin is TensorOrigin.FACTORY
+    if name == "is_cuda" and tensor.device is not None and (stays or tensor.device.is_cuda):
+        return singleton(Const(not stays))
     # Gradients are of a kind of their own: averaging them by hand is an all-reduce on them.
     if name == "grad":
         owner = tensor.batch_of if tensor.origin is TensorOrigin.PARAMETER else None

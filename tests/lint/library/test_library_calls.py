@@ -235,5 +235,7 @@ def test_a_tensor_is_asked_whether_it_is_on_a_gpu(paper):
         reveal(torch.zeros(2).is_cuda)  #: False
         reveal(torch.zeros(2).cuda().is_cuda)  #: True
         reveal(torch.stack([given]).is_cuda)  #: unknown
+        for batch in torch.utils.data.DataLoader([torch.zeros(2)]):
+            reveal(batch.is_cuda)  #: unknown
         """
     )
