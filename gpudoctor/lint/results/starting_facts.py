@@ -86,11 +86,17 @@ def _with_left_out(
 ) -> ProgramFacts:
     """`torchrun train.py`, of a program that makes its group with `--distributed`: each process trains alone."""
     # Imported late: few programs are started in a way that surely leaves something out.
-    from gpudoctor.lint.events.option_defaults import flags_in
+    from gpudoctor.lint.events.option_defaults import comes_to, flags_in
 
     chosen = [each for each in programs if each.assumptions.switches and each.has(InitGroup)]
-    keys = [Literal(Atom(key, text=""), True) for each in chosen for key in each.assumptions.switches]
-    flags = [flag for key in keys for flag in flags_in(key, chosen[0].options)]
+    tests = [Literal(Atom(key, text=""), on) for each in chosen for key, on in each.assumptions.switches.items()]
+    # With the defaults the tests come out otherwise.
+    flags = [
+        flag
+        for test in tests
+        for flag in flags_in(test, chosen[0].options)
+        if comes_to(test, chosen[0].options) is False
+    ]
     missing = tuple(f"--{flag}" for flag in dict.fromkeys(flags) if flag not in way.given)
     if not missing or len(chosen) != len(programs):
         return facts
