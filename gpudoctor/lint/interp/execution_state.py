@@ -309,7 +309,7 @@ class ExecutionState(AssumedLaunch):
         elif wraps and (self.choices.waiting or not has_distributed(self.log)):
             self.refine_or_wait()
         elif kind is Iterate:
-            self._begin_again_with(self.choices.decide(self.project))
+            self._begin_again_with(self.choices.decide(self.project, self.frames))
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
     def record_imprecision(self, why: str, at: Location, limit: bool = False) -> None:
@@ -416,7 +416,7 @@ class ExecutionState(AssumedLaunch):
         if self.statements % 64 == 0:
             self.budget.check()
             if self.choices.is_late(self.statements):
-                self._begin_again_with(self.choices.decide(self.project))
+                self._begin_again_with(self.choices.decide(self.project, self.frames))
 
     @property
     def lookahead_exhausted(self) -> bool:

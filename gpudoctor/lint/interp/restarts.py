@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,13 +16,12 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Inequality, Literal, complement
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.limits import MAX_UNDECIDED
-from gpudoctor.lint.interp.position import Position
+from gpudoctor.lint.interp.position import Frame, Position
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    import ast
-
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Term
     from gpudoctor.lint.events.event_context import Event
@@ -113,7 +113,7 @@ class Choices:
         """What waits has waited long enough: all that is done meanwhile is done again where the switch matters."""
         return bool(self.waiting) and now - self.waiting[0].since > MAX_UNDECIDED
 
-    def decide(self, project: Project) -> dict[Hashable, bool]:
+    def decide(self, project: Project, frames: Sequence[Frame]) -> dict[Hashable, bool]:
         """This side of the choice seems to be the whole program: the switches that led here, unless the other side
         trains as well. `finetune(args) if args.finetune else pretrain(args)` turns nothing on."""
         from gpudoctor.lint.discovery.call_search import goes_backward
@@ -121,7 +121,7 @@ class Choices:
         if not self.waiting or self.waiting[0].since == _ASKED:
             return {}
         _, _, other, file = self.open[self.waiting[0].choice]
-        if file is None or not goes_backward(other, file, project):
+        if file is None or not goes_backward(other, file, project) or _calls_one_of(other, frames):
             return self.first
         for each in self.waiting:
             each.since = _ASKED
@@ -137,6 +137,13 @@ class Choices:
     def _waits(self, at: int) -> bool:
         """Another side of this choice wraps the model, or may do so."""
         return at >= 0 and (self.open[at][1] or any(each.choice >= at for each in self.waiting))
+
+
+def _calls_one_of(statements: Sequence[ast.stmt], frames: Sequence[Frame]) -> bool:
+    """They call what is being followed already, as a search that trains again and again does."""
+    calls = (each.func for node in statements for each in nodes_of(ast.Call, node))
+    called = {function.id for function in calls if isinstance(function, ast.Name)}
+    return any(frame.function is not None and frame.function.label in called for frame in frames)
 
 
 class AssumedLaunch(Position):

@@ -244,14 +244,23 @@ def test_a_side_of_a_choice_that_is_the_whole_program_is_followed_to_no_end(
     assert [*program.assumptions.switches.values()] == [True]
 
 
-def test_which_of_two_trainings_it_is_switches_nothing_on(executions: Executions) -> None:
-    training = """
+TRAINING = """
     def NAME(model):
         model = DDP(model)
         for x in torch.utils.data.DataLoader(range(8)):
             model(x).sum().backward()
     """
-    trainings = training.replace("NAME", "first") + training.replace("NAME", "second")
+
+
+def test_a_search_that_trains_again_and_again_is_no_other_training(executions: Executions) -> None:
+    search = "for _ in range(300): first(model)"
+    choice = f"{TRAINING.replace('NAME', 'first')}if args.once: first(model)\n    else: {search}"
+    (program,) = executions.of(WRAPPED.replace("CHOICE", choice))
+    assert [*program.assumptions.switches.values()] == [True]
+
+
+def test_which_of_two_trainings_it_is_switches_nothing_on(executions: Executions) -> None:
+    trainings = TRAINING.replace("NAME", "first") + TRAINING.replace("NAME", "second")
     choice = f"{trainings}if args.old: first(model)\n    else: second(model)"
     (program,) = executions.of(WRAPPED.replace("CHOICE", choice))
     assert {event.context.function for event in program.events(Backward)} == {"first", "second"}
