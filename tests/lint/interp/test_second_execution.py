@@ -253,8 +253,8 @@ TRAINING = """
 
 
 def test_a_search_that_trains_again_and_again_is_no_other_training(executions: Executions) -> None:
-    search = "for _ in range(300): first(model)"
-    choice = f"{TRAINING.replace('NAME', 'first')}if args.once: first(model)\n    else: {search}"
+    search = "\n        for _ in range(300): first(model)"
+    choice = f"{TRAINING.replace('NAME', 'first')}if args.old: first(model)\n    else: {search}"
     (program,) = executions.of(WRAPPED.replace("CHOICE", choice))
     assert [*program.assumptions.switches.values()] == [True]
 
