@@ -273,6 +273,11 @@ def test_signatures_are_those_of_the_library(root: str):
     assert not {name: each for name, each in wrong.items() if each}
 
 
+def _is_static(method: str) -> bool:
+    owner, _, name = method.rpartition(".")
+    return isinstance(inspect.getattr_static(installed(owner), name, None), staticmethod)
+
+
 def _difference(name: str) -> str:
     """Where a stub and the library differ; what ends in `**more` names just what somebody asks for."""
     said, found = Declared(name, EVERYTHING[name]), installed(name)
@@ -282,7 +287,8 @@ def _difference(name: str) -> str:
         parameters = [*inspect.signature(found).parameters.values()]  # type: ignore[arg-type]
     except ValueError:
         return ""  # functions of C tell nothing
-    parameters = parameters[1:] if name in TABLE["methods"] and not hasattr(found, "__self__") else parameters
+    bound = hasattr(found, "__self__") or _is_static(name)
+    parameters = parameters[1:] if name in TABLE["methods"] and not bound else parameters
     named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     if parameters and not named:
         return ""  # `*args, **kwargs` of a decorator

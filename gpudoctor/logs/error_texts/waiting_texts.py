@@ -165,7 +165,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         "failed first.",
     ),
     ErrorText(
-        r"oneCCL: [\s\S]*\bEXCEPTION\b[\s\S]*fails with status",
+        r"oneCCL: [\s\S]*EXCEPTION[\s\S]*fails with status",
         _OWN,
         "oneCCL could not send or receive between two ranks: the other one had ended, or the fabric between the nodes "
         "failed.",

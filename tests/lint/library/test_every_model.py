@@ -56,6 +56,7 @@ KINDS = {
     "Device": "torch.device('cuda')",
     "Group": "dist.new_group([0])",
     "Work": "dist.all_reduce(torch.zeros(2), async_op=True)",
+    "Library": "sys.modules",
     "ManagedObject": "accelerate.Accelerator()",
     "Parser": "argparse.ArgumentParser()",
     "Commands": "typer.Typer()",

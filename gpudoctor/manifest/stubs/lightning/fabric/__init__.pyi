@@ -26,8 +26,9 @@ class Fabric:
     is_global_zero: FirstRank
     device: OwnGpu
     strategy: Setting
+    @staticmethod
     @seeds(of="torch cuda numpy python", by="seed")
-    def seed_everything(self, seed=None, workers=None, **more): ...
+    def seed_everything(seed=None, workers=None, verbose=True): ...
     @prepares()
     def setup(self, module, *optimizers, **more): ...
     @prepares()
