@@ -287,8 +287,8 @@ def _difference(name: str) -> str:
         parameters = [*inspect.signature(found).parameters.values()]  # type: ignore[arg-type]
     except ValueError:
         return ""  # functions of C tell nothing
-    bound = hasattr(found, "__self__") or _is_static(name)
-    parameters = parameters[1:] if name in TABLE["methods"] and not bound else parameters
+    if name in TABLE["methods"] and not hasattr(found, "__self__") and not _is_static(name):
+        parameters = parameters[1:]
     named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     if parameters and not named:
         return ""  # `*args, **kwargs` of a decorator
