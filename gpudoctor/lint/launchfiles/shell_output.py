@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 _MOST = 4096
 """Numbers that `seq` prints: more are not known."""
+_LONGEST = 500
+"""Characters of a text in which something is replaced."""
+_MOST_STARS = 2
+"""In a pattern: each multiplies the ways in which it may fit."""
 
 
 def output_of(words: Sequence[str], given: str | None) -> str | None:
@@ -51,8 +55,11 @@ def calculated(sign: str, left: int | None, right: int | None) -> int | None:
     return left // right if sign == "/" else left % right
 
 
-def replaced(text: str, sign: str, pattern: str, new: str) -> str:
-    """`${text/pattern/new}`, `${text%pattern}` and the like, where the pattern is one of the shell's."""
+def replaced(text: str, sign: str, pattern: str, new: str) -> str | None:
+    """`${text/pattern/new}`, `${text%pattern}` and the like, where the pattern is one of the shell's; None where it
+    would take long to see."""
+    if len(text) > _LONGEST or len(new) > _LONGEST or pattern.count("*") > _MOST_STARS:
+        return None
     known = {"*": ".*", "?": ".", "[!": "[^"}
     parts = re.findall(r"\[!?[^]]*\]|.", pattern, re.DOTALL)
     made = "".join(each.replace("[!", "[^") if len(each) > 1 else known.get(each, re.escape(each)) for each in parts)

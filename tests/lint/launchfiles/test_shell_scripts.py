@@ -91,6 +91,8 @@ def start(text: str, name: str = "run.sh") -> ProgramStart:
         ("F=a/b.c.sh; torchrun t.py ${F%.*} ${F%%.*} ${F%z}", "torchrun | t.py a/b.c a/b a/b.c.sh"),
         ("X=0,1; torchrun t.py $(echo $X | grep -o , | wc -l) `expr 2 \\* 3`", "torchrun | t.py 1 6"),
         ("torchrun t.py $(echo a b | cut -d' ' -f2) $(echo -n 0,1 | tr -cd , | wc -c)", "torchrun | t.py b 1"),
+        # What might be looked for a long time is not known.
+        ("F=aaa; torchrun t.py ${F/*a*a*b/} ${F%a}", "torchrun | t.py $F? aa"),
         ("torchrun t.py $(cat x | wc -l)", "torchrun | t.py $(cat x | wc -l)?"),
         ("P=$(f); torchrun t.py --p=${P:-1} --q=${Q:-1}", "torchrun | t.py --p=$P --q=$Q"),
         ("kubectl apply -f - <<E\napiVersion: v1\ncontainers: [{command: [torchrun, t.py]}]\nE", "torchrun | t.py"),
