@@ -115,6 +115,10 @@ class Launch(Protocol):
     def at_main_guard(self) -> AbstractContextManager[None]:
         """Inside is what no other process comes to that imports the module."""
 
+    @property
+    def assumptions(self) -> Mapping[Hashable, bool]:
+        """The answers to tests, by their keys, that are taken for granted."""
+
     def assume(self, literal: Literal) -> None:
         """Begin again with this answer where it is not given yet."""
 

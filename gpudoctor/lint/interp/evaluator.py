@@ -348,6 +348,9 @@ class Evaluator(ExecutionState, LibraryContext):
         # A rank that starts processes starts another job: they have neither its group nor what its tests have told.
         if self.started_here and self.flag(PROCESS, ProcessState.group) is not NO:
             return
+        # Those of each further round do the same once more, and know nothing of those before.
+        if any(loop.repeats for loop in self.open_loops):
+            return
         # A spawned process shares no memory: what it changes is gone for its parent. It has no part in a loop that
         # starts one after the other.
         with self.fork(self.path), Within(self, started_here=True, open_loops=()):

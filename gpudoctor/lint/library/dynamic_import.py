@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import ancestry, known_items, possible_pairs
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Partial, ProjectModule
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult, Setting
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Compares, Item, MethodResult, Setting
 from gpudoctor.lint.domain.value import (
     NONE,
     TRUE,
@@ -301,7 +302,7 @@ def _evaluated(call: Call) -> Values:
 def member_named_by(do: LibraryContext, module: Value, name: Value | None, call: Call) -> Values | None:
     """`getattr(module, setting)`: what it is by default, else any class that the module defines."""
     usual = text_of(default_of(do, name))
-    if usual is not None:
+    if usual is not None and _may_be(do, name, usual):
         found = do.own_attribute(module.scope, usual) if isinstance(module, ProjectModule) else None
         if found is not None:
             return found
@@ -312,7 +313,9 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     named = [
         each
         for each in do.modules.defined_in(module)
-        if choice_name(each).startswith(start) and choice_name(each).endswith(end)
+        if choice_name(each).startswith(start)
+        and choice_name(each).endswith(end)
+        and _may_be(do, name, choice_name(each))
     ]
     # `getattr(import_module(module), cls)`, both cut out of one text that stands in a setting file.
     whole = (_told_in_settings(do, name) or _by_default(do, name)) if name is not None else ()
@@ -328,6 +331,22 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     if len(choices) > MAX_MODULES and other is None:
         choices = _some_of(call, choices)
     return one_of(call, choices) if 0 < len(choices) <= MAX_MODULES else None
+
+
+def _may_be(do: LibraryContext, setting: Value | None, text: str) -> bool:
+    """No test that leads here says that the setting is another one: `if "FSDP" in config.trainer`."""
+    told = {**{literal.atom.key: literal.holds for literal in do.path.literals}, **do.launch.assumptions}
+    return all(_answered(key, setting, Const(text)) in (None, holds) for key, holds in told.items())
+
+
+def _answered(key: Hashable, setting: Value | None, told: Const) -> bool | None:
+    """What a test of a setting comes to where it is this; None where it asks something else."""
+    match key:
+        case Compares("in", Const() as part, asked) if asked == setting:
+            return compared(ast.In(), part, told)
+        case Compares("==", asked, Const() as other) | Compares("==", Const() as other, asked) if asked == setting:
+            return compared(ast.Eq(), told, other)
+    return None
 
 
 def _some_of(call: Call, choices: list[Value]) -> list[Value]:

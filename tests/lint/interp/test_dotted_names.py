@@ -77,6 +77,20 @@ NAMES = {
         class Net:
             pass
         """,
+    "of an option that was asked": """
+        import argparse, trainers
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--trainer", default="Basic")
+        name = parser.parse_args().trainer
+        reveal(getattr(trainers, name))  #: Basic
+        if "Sharded" in name:
+            reveal(getattr(trainers, name))  #: ShardedTrainer
+        # file: trainers.py
+        class Basic:
+            pass
+        class ShardedTrainer(Basic):
+            pass
+        """,
     "of the module itself": """
         import sys
         def run():
