@@ -342,12 +342,10 @@ def extend(do: LibraryContext, value: Value, new: list[Values], exact: bool = Tr
         add_more(do, value, each)
 
 
-_CONTENTS: tuple[ValueCell[Any], ...] = (
-    ContainerState.items,
-    ContainerState.entries,
-    ContainerState.more,
-    ContainerState.factory,
-)
+_ITEMS: ValueCell[Any] = ContainerState.items
+_ENTRIES: ValueCell[Any] = ContainerState.entries
+_MORE: ValueCell[Any] = ContainerState.more
+_FACTORY: ValueCell[Any] = ContainerState.factory
 _TOLD_OF_CONTENTS: tuple[Flag[Any], ...] = (
     ContainerState.grown,
     ContainerState.by_rank,
@@ -366,7 +364,7 @@ def copy_of(do: LibraryContext, value: C, node: ast.AST) -> C:
     """Another list, dictionary or object with the same contents."""
     place = do.place(node)
     made = replace(value, identity=do.allocation_site(place), place=place, label=do.result_name(node) or value.label)
-    for cell in _CONTENTS:
+    for cell in (_ITEMS, _ENTRIES, _MORE, _FACTORY):
         held = do.state(value, cell)
         if held is not None:
             do.set_state(made, cell, held)
@@ -382,13 +380,13 @@ def copy_of(do: LibraryContext, value: C, node: ast.AST) -> C:
 
 def change_contents(do: LibraryContext, owner: Value, change: Callable[[Values], Values]) -> None:
     """Put something else in the place of each thing that a list, a dictionary or an object holds."""
-    for cell in _CONTENTS[:2]:
+    for cell in (_ITEMS, _ENTRIES):
         held = do.state(owner, cell)
         if held is not None:
             do.set_state(owner, cell, held.map(lambda each: _changed(each, change)))
-    more = do.state(owner, _CONTENTS[2])
+    more = do.state(owner, _MORE)
     if more is not None:
-        do.set_state(owner, _CONTENTS[2], change(more))
+        do.set_state(owner, _MORE, change(more))
     for name in do.names_of(owner):
         values = do.own_attribute(owner, name)
         if values is not None:
@@ -409,13 +407,6 @@ def empty(do: LibraryContext, value: ListOf | DictOf) -> None:
         do.set_state(value, ContainerState.more, singleton(UNBOUND))
 
 
-def _forget_contents(do: LibraryContext, value: ListOf | DictOf) -> None:
-    if isinstance(value, ListOf):
-        do.set_state(value, ContainerState.items, singleton(UNBOUND))
-    else:
-        do.set_state(value, ContainerState.entries, singleton(UNBOUND))
-
-
 def set_items(do: LibraryContext, value: ListOf, items: Iterable[Values]) -> None:
     """It holds these and nothing else, as far as it is known one by one."""
     do.set_state(value, ContainerState.items, singleton(TupleOf(tuple(items))))
@@ -430,7 +421,7 @@ def loosen(do: LibraryContext, value: ListOf | DictOf) -> None:
         found = [each for b in items.bindings for each in items_held(singleton(b.value))] if items is not None else []
     if found:
         add_more(do, value, union(found))
-        _forget_contents(do, value)
+        do.set_state(value, _ENTRIES if isinstance(value, DictOf) else _ITEMS, singleton(UNBOUND))
 
 
 def take_out(do: LibraryContext, value: ListOf, index: int) -> Values | None:

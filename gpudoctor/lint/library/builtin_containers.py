@@ -167,7 +167,7 @@ def _append(call: Call[ListOf]) -> Values:
     # A set has it once.
     if call.name != "add" or items is None or not all(each in items and is_key(each.single) for each in given):
         extend(call.do, call.receiver, list(given))
-    if call.name == "insert" and known_items(call.do, call.receiver) is not None:
+    if call.name == "insert" and len(call.args) == 2 and known_items(call.do, call.receiver) is not None:
         _move_last(call, int_of(call.first))
     for value in flat_of(list(given)) if call.name == "append" else ():
         # `losses.append(loss)` keeps every graph alive; memory grows each iteration.
