@@ -44,7 +44,14 @@ class Scheduler(Allocated):
     optimizer: Value | None = None
     given: Arguments = NO_ARGUMENTS
     """What it was made with, the optimizer among it."""
+    rates: tuple[Value, ...] = ()
+    """What the functions among that make of a number of steps."""
     class_name = "torch.optim.lr_scheduler.LRScheduler"
+
+    @property
+    def made_with(self) -> list[Value]:
+        """What its rates are computed from."""
+        return [*self.given.values(), *self.rates]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

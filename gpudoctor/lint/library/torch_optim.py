@@ -10,6 +10,7 @@ from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pa
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import Enumerated, ListOf
+from gpudoctor.lint.domain.function import BoundMethod, Function
 from gpudoctor.lint.domain.heuristics import OPTIMIZER
 from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
@@ -147,8 +148,17 @@ def _scheduler(call: Call) -> Values:
     # Kept by the scheduler: `scheduler.step()` before `optimizer.step()` skips the first rate.
     # `get_scheduler` is given its kind before the optimizer.
     optimizer = next((value for value in call.all_values() if isinstance(value, Optimizer)), call.first)
-    made = Scheduler(call.allocation_site(), call.place, call.label, call.name, optimizer, given=call.arguments)
-    return singleton(made)
+    return singleton(
+        Scheduler(call.allocation_site(), call.place, call.label, call.name, optimizer, call.arguments, _rates(call))
+    )
+
+
+def _rates(call: Call) -> tuple[Value, ...]:
+    """`LambdaLR` calls the functions that it is given as it is made, and in each step."""
+    steps = call.unknown(Anonymous("steps", call.allocation_site()), "a number of steps")
+    functions = [value for value in call.all_values() if isinstance(value, (Function, BoundMethod))]
+    made = [call.do.call(singleton(each), Arguments((steps,)), call.node) for each in functions]
+    return tuple(value for rate in made for value in rate)
 
 
 @MODELS.method(Optimizer, "__init__")

@@ -26,7 +26,7 @@ def averaged_by_hand(program: Program, seldom: bool = False) -> bool:
 
     Something unknown in each step, or with `seldom` at any time.
     """
-    sent = (e for e in program.events(Collective) if not (e.waits or e.objects or e.makes_group))
+    sent = (e for e in program.events(Collective) if (e.adds_up or e.gathers or e.hands_on) and not e.objects)
     return any(_may_average(program, each, seldom) for each in sent)
 
 

@@ -102,9 +102,7 @@ class SchedulerStepsNTimes(Rule):
             if charge is None or not steps or _counts_otherwise(charge) or _stays_constant(program, scheduler):
                 continue
             told.add(scheduler)
-            loader = next(
-                (each for each in loaders_measured(scheduler.given.values()) if each.managed == ACCELERATE), None
-            )
+            loader = next((each for each in loaders_measured(scheduler.made_with) if each.managed == ACCELERATE), None)
             each_batch = all(batch_loop(step) is not None for step in steps)
             if loader is not None and each_batch:
                 yield self._too_short(event, scheduler, loader)
@@ -130,7 +128,7 @@ class SchedulerStepsNTimes(Rule):
             if held is None or number is None or not number.config:
                 continue
             # Divided by the number of batches that make a step, the length is one in steps.
-            if not is_made_with(scheduler.given.values(), {number}):
+            if not is_made_with(scheduler.made_with, {number}):
                 continue
             told.add(scheduler)
             schedule, several = name_of(scheduler, "the schedule"), name_of(number, "this number")
@@ -151,7 +149,7 @@ class SchedulerStepsNTimes(Rule):
                 continue
             if _stays_constant(program, scheduler):
                 continue
-            measured = loaders_measured(scheduler.given.values())
+            measured = loaders_measured(scheduler.made_with)
             dealt = [each for each in handed_over(program) if each.given in measured and each.made != each.given]
             charge = taken_in_charge(program, dealt[0].managed) if dealt else None
             prepared = charge is not None and charge.framework == ACCELERATE and not _counts_otherwise(charge)
@@ -251,7 +249,7 @@ def _shared_by_trainers(program: Program, scheduler: Scheduler) -> list[Prepare]
     # Who divides by how many there are has thought of it, wherever that number is from.
     told = (event.given.keywords.get(name) for event in program.events(UseManaged) for name in _NUMBERS)
     numbers = {value for values in told for value in values or ()}
-    if is_made_with(scheduler.given.values(), numbers):
+    if is_made_with(scheduler.made_with, numbers):
         return []
     own = (each for each in program.events(Prepare) if each.by_itself and each.managed.framework == LIGHTNING)
     return [each for each in own if isinstance(each.given, Loader) and each.made != each.given]
@@ -265,7 +263,7 @@ def _counts_otherwise(charge: UseManaged) -> bool:
 
 def _stays_constant(program: Program, scheduler: Scheduler) -> bool:
     """It is asked for by name, and one without an end is what the user gets who asks for none."""
-    return any(program.left_out(value).in_python in CONSTANT for value in scheduler.given.values())
+    return any(program.left_out(value).in_python in CONSTANT for value in scheduler.made_with)
 
 
 def _ends_training(program: Program, scheduler: Scheduler) -> Value | None:
