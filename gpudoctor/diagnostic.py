@@ -32,7 +32,7 @@ _WEIGHTS = {Severity.INFO: 0, Severity.PERF: 1, Severity.WARNING: 2, Severity.ER
 
 
 class Confidence(enum.Enum):
-    """`definite` holds on every path that was followed, `likely` on some."""
+    """`likely` is what there is a doubt of, and `definite` the rest."""
 
     DEFINITE = "definite"
     LIKELY = "likely"
@@ -148,14 +148,13 @@ class Finding:
     location: Location
     remedy: str = ""
     related: tuple[Related, ...] = ()
-    confidence: Confidence = Confidence.DEFINITE
     seen_in: SeenIn = SeenIn.CODE
     fix: Fix | None = None
     world: str = ""
     launcher: str = ""
     unwritten: Safety | None = None
     doubt: str = ""
-    """Why it is no more than likely, where that is not for the paths through the program: a sentence."""
+    """Why it is no more than likely, a sentence; empty where nothing speaks against it."""
     repair: Repairing | None = field(default=None, compare=False)
     started_by: str = ""
     """The launch file that starts the program so, where one was read, as a clause: "when `run.sh` starts it"."""
@@ -167,6 +166,11 @@ class Finding:
     when it is done."""
     cause: Location | None = field(default=None, compare=False)
     """What the remedy changes, where that mends more places than this one: findings of one cause are told as one."""
+
+    @property
+    def confidence(self) -> Confidence:
+        """Likely where there is a doubt."""
+        return Confidence.LIKELY if self.doubt else Confidence.DEFINITE
 
 
 def by_place(findings: Iterable[Finding]) -> list[Finding]:

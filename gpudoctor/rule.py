@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from gpudoctor.diagnostic import Confidence, Finding, Fix, Location, Related, Repairing, Safety, Severity
+from gpudoctor.diagnostic import Finding, Fix, Location, Related, Repairing, Safety, Severity
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 BUILT_IN = "gpudoctor_rules"
+SOME_PATHS = "It happens on some code paths, not on all."
+"""The doubt of what depends on the way through the program."""
 """The pack of rules that comes with gpudoctor."""
 
 
@@ -155,7 +157,7 @@ class Rule:
         *,
         remedy: str,
         because: Iterable[tuple[str, Location | None]] = (),
-        confidence: Confidence = Confidence.DEFINITE,
+        doubt: str = "",
         severity: Severity | None = None,
         repair: Repairing | None = None,
         cause: Location | None = None,
@@ -185,7 +187,7 @@ class Rule:
             location=at,
             remedy=remedy,
             related=related,
-            confidence=confidence,
+            doubt=doubt,
             repair=repair,
             cause=cause,
             needs=tuple(needs),

@@ -75,6 +75,7 @@ class FindingEntry:
     fix: FixEntry | None
     related: tuple[RelatedEntry, ...]
     confidence: Confidence
+    doubt: str
     seen_in: SeenIn
     world: str
     started_by: str
@@ -212,6 +213,7 @@ def _finding(finding: Finding) -> FindingEntry:
         fix=_fix(finding.fix) if finding.fix is not None else None,
         related=tuple(map(_related, finding.related)),
         confidence=finding.confidence,
+        doubt=finding.doubt,
         seen_in=finding.seen_in,
         world=finding.world,
         started_by=finding.started_by,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety
+from gpudoctor.diagnostic import Finding, Safety
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.visible import visible
 
@@ -30,8 +30,8 @@ def story(finding: Finding, *, with_launch: bool = True) -> list[str]:
     told = [visible(finding.message)]
     if with_launch and (launch := _launch(finding)):
         told.append(f"This happens {launch}.")
-    if finding.confidence is Confidence.LIKELY:
-        told.append(visible(finding.doubt) or "It happens on some code paths, not on all.")
+    if finding.doubt:
+        told.append(visible(finding.doubt))
     return told
 
 

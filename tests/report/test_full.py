@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor import page_address
-from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Severity
+from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.report import concise, full
 from gpudoctor.report.frame import frame
 from gpudoctor.report.report import Report
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style, cells, folded, wrap, written
+from gpudoctor.rule import SOME_PATHS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +118,7 @@ def test_it_keeps_within_the_width(width: int) -> None:
 
 
 def test_doubt_and_worlds_are_told() -> None:
-    text = show(replace(FINDING, confidence=Confidence.LIKELY, world="spawn, single"), Style(width=200))
+    text = show(replace(FINDING, doubt=SOME_PATHS, world="spawn, single"), Style(width=200))
     assert "when the program itself starts one process per GPU and also when one process sees several GPUs." in text
     assert "It happens on some code paths, not on all." in text
     assert "This happens when" not in show(replace(FINDING, world=""))

@@ -10,12 +10,12 @@ import jsonschema
 import pytest
 
 from gpudoctor import __version__, page_address
-from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
+from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.record import replace
 from gpudoctor.report.report import Report
 from gpudoctor.report.sarif import FINGERPRINT, render
 from gpudoctor.report.text import Style
-from gpudoctor.rule import RuleCard
+from gpudoctor.rule import SOME_PATHS, RuleCard
 from tests.support.sarif_schema import LOG
 
 RULES = tuple(
@@ -132,7 +132,7 @@ def test_related_places_in_another_file_are_linked_from_the_text() -> None:
 
 
 def test_worlds_and_doubt_are_told() -> None:
-    (result,) = log(replace(FINDING, world="torchrun", confidence=Confidence.LIKELY))["results"]
+    (result,) = log(replace(FINDING, world="torchrun", doubt=SOME_PATHS))["results"]
     assert "torchrun starts one process per GPU" in result["message"]["text"]
     assert "on some code paths" in result["message"]["text"]
     assert result["properties"] == {"confidence": "likely", "seenIn": "code", "world": "torchrun"}

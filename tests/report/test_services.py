@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Problem, Related, Severity
+from gpudoctor.diagnostic import Finding, Location, Problem, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.report import github, gitlab
 from gpudoctor.report.fingerprint import fingerprints
 from gpudoctor.report.report import Report
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.text import Style
+from gpudoctor.rule import SOME_PATHS
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class TestGitHub:
         assert "col" not in self.one(replace(FINDING, location=Location("train.py", 4, 9, 6, 2))).partition(",title")[0]
 
     def test_doubt_is_told(self) -> None:
-        assert "%0AIt happens on some code paths" in self.one(replace(FINDING, confidence=Confidence.LIKELY))
+        assert "%0AIt happens on some code paths" in self.one(replace(FINDING, doubt=SOME_PATHS))
 
     def test_what_could_not_be_done(self) -> None:
         report = Report(

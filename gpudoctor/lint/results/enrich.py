@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Location, Related, Severity
+from gpudoctor.diagnostic import Location, Related, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.symbols import Compares, IsTrue, Widened, WrittenSwitch
 from gpudoctor.lint.domain.value import Const, Unknown, Value, single_of
@@ -83,9 +83,7 @@ def _blamed(finding: Finding) -> tuple[Event, bool] | None:
 def _doubted(finding: Finding, program: Program) -> Finding:
     """Likely at most, where the program was cut or a value behind it was given up."""
     doubt = _doubt_at(finding.location, [each.location for each in finding.related], program)
-    if not doubt or finding.confidence is Confidence.LIKELY:
-        return finding
-    return replace(finding, confidence=Confidence.LIKELY, doubt=doubt)
+    return replace(finding, doubt=finding.doubt or doubt)
 
 
 def _doubt_at(place: Location, related: Sequence[Location], program: Program) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, is_excluded, is_ignored
-from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety, Severity, in_order
+from gpudoctor.diagnostic import Finding, Location, Related, Safety, Severity, in_order
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ def wanted(
 
 def _joined(one: Finding, other: Finding) -> Finding:
     # What one program shows beyond doubt is so, although another one was not followed to its end.
-    if one.doubt and other.confidence is Confidence.DEFINITE:
-        one = replace(one, confidence=other.confidence, doubt="")
+    if one.doubt and not other.doubt:
+        one = replace(one, doubt="")
     # The first message stands: rules tell the same story in each world.
     worlds = {*one.world.split(", "), *other.world.split(", ")}
     # No world named: it happens however the program is launched.

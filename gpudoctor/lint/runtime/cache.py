@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor import __version__
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
-from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
+from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
 from gpudoctor.lint.runtime.private_folder import OwnFolder
@@ -297,12 +297,12 @@ def _plain_finding(each: Finding) -> list[Any]:
     unwritten = each.unwritten and each.unwritten.value
     words = [each.code, each.name, each.severity.value, each.message, each.remedy, each.world, each.launcher]
     cause = each.cause and _spot(each.cause)
-    rest = [each.confidence.value, each.seen_in.value, _spot(each.location), related, fix, cause, unwritten, each.doubt]
+    rest = [each.seen_in.value, _spot(each.location), related, fix, cause, unwritten, each.doubt]
     return [*words, *rest, each.started_by]
 
 
 def _finding(plain: list[Any]) -> Finding:
-    code, name, severity, message, remedy, world, launcher, confidence, seen_in, *rest = plain
+    code, name, severity, message, remedy, world, launcher, seen_in, *rest = plain
     spot, related, fix, cause, unwritten, doubt, started_by = rest
     return Finding(
         code,
@@ -312,7 +312,6 @@ def _finding(plain: list[Any]) -> Finding:
         Location(*spot),
         remedy,
         tuple(Related(text, Location(*place)) for *place, text in related),
-        Confidence(confidence),
         SeenIn(seen_in),
         fix and Fix(Safety(fix[0]), fix[1], tuple(Edit(Location(*place), text) for *place, text in fix[2])),
         world,

@@ -28,13 +28,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.events.files import ChangeFolder
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.events.files import ChangeFolder, lacking
 from gpudoctor.lint.program import only_some_ranks
 from gpudoctor.lint.questions.waiting_ranks import others_wait
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
-from gpudoctor.rule import Rule
+from gpudoctor.rule import SOME_PATHS, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
@@ -78,7 +78,6 @@ class FilesystemRace(Rule):
 
     def _finding(self, program: Program, event: ChangeFolder) -> Finding:
         does, error = ("removes", "FileNotFoundError") if event.removes else ("makes", "FileExistsError")
-        # Under a test for the folder it takes two ranks that ask at the same moment.
         end = f"may end with `{error}`, not every time" if event.condition else f"end with `{error}`"
         return self.found(
             at=event.location,
@@ -87,7 +86,9 @@ class FilesystemRace(Rule):
             remedy=_remedy(program, event),
             # A guard may belong around the caller.
             because=[("called from here", call) for call in event.context.calls[-2:]],
-            confidence=Confidence.LIKELY if event.condition else Confidence.DEFINITE,
+            doubt=("It takes two ranks that ask at the same moment." if lacking(event.condition) else SOME_PATHS)
+            if event.condition
+            else "",
             repair=None if event.removes or _copies(event) else _tolerate(event),
             # What makes a folder can bear others beside it; what removes one cannot.
             by=event if event.removes else None,

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.files import ChangeFolder, Load, Save
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.process import ReadOwn, SeedSet
@@ -91,7 +91,7 @@ class PathOfOwnClock(Rule):
                     *([(f"{ranks_in_words(before)} writes here", before.location)] if before is not None else []),
                     ("and every rank gets here", event.location),
                 ],
-                confidence=Confidence.LIKELY,
+                doubt="Ranks that ask at the same moment get the same." if isinstance(reading, ClockRead) else "",
             )
 
 

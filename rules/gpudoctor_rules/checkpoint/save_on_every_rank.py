@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.files import Load, Save, lacking
@@ -120,10 +120,7 @@ class SaveOnEveryRank(Rule):
                 ("opened here", opened.location if opened is not None else None),
                 *(("called from here", call) for call in save.context.calls[-2:]),
             ],
-            # Under "best so far" on local data, ranks may get here at different times, or not all of them.
-            confidence=Confidence.LIKELY
-            if save.local_guards or save.whole or lacking(save.condition)
-            else Confidence.DEFINITE,
+            doubt=_doubt(save),
             # Pictures and settings can be made again, and are often there from the run before.
             severity=Severity.WARNING if save.whole or decided else None,
             repair=_guard(program, save, opened) if spawn is None else None,
@@ -141,7 +138,7 @@ class SaveOnEveryRank(Rule):
                 *(("called from here", call) for call in opened.context.calls[-2:]),
                 ("and all ranks log there, as here", save.location),
             ],
-            confidence=Confidence.LIKELY,
+            doubt="What handles the log elsewhere may let one rank write alone.",
             severity=Severity.WARNING,
             by=opened,
             guarded=True,
@@ -172,6 +169,14 @@ class SaveOnEveryRank(Rule):
                 remedy="Let one rank write: put `if dist.get_rank() == 0:` around the `open` and all that is written.",
                 severity=Severity.WARNING,
             )
+
+
+def _doubt(save: Save) -> str:
+    if save.local_guards:
+        return "Each rank gets here by its own data: at another time, or not at all."
+    if lacking(save.condition):
+        return "A rank that comes later finds it there, and writes nothing."
+    return "It takes two ranks that write at the same moment." if save.whole else ""
 
 
 def _importing(program: Program, save: Save) -> Spawn | None:

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
@@ -53,6 +53,7 @@ from gpudoctor_rules.collective._together import JointStep, called_instead, miss
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Literal, Recording
 
+MAY_AGREE = "The ranks may agree for a reason that cannot be seen here, such as equal data."
 SIGNAL = "A signal reaches each rank at a moment of its own."
 WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the program", "return": "returns here"}
 
@@ -95,8 +96,7 @@ class LocalDecisionEndsLoop(Rule):
                 remedy="Share the decision first: `all_reduce` a flag, or `broadcast` what rank 0 decided, and let all "
                 "ranks test that.",
                 because=[*_tests(event, guard), (f"{missed.name} needs every rank", missed.event.location)],
-                # Values may agree on all ranks for reasons that lint cannot see, as equal data.
-                confidence=Confidence.LIKELY,
+                doubt=MAY_AGREE,
                 cause=first_asked(guard).atom.place if guard is not None else None,
             )
         yield from self._left_out(program, together, told)
@@ -112,7 +112,7 @@ class LocalDecisionEndsLoop(Rule):
             f"{step.name}, and the others wait for it there.",
             remedy="Let the error end the job, or share it: `all_reduce` a flag, and let all skip the iteration.",
             because=[(f"{step.name} needs every rank", step.event.location)],
-            confidence=Confidence.LIKELY,
+            doubt="It takes an error that the other ranks do not have.",
         )
 
     def _left_out(self, program: Program, together: list[JointStep], told: set[Location]) -> Iterator[Finding]:
@@ -133,7 +133,7 @@ class LocalDecisionEndsLoop(Rule):
                     *(("this call leads there", call) for call in calls_behind(step.event, [guard])[:1]),
                     (f"{step.name} needs every rank", place),
                 ],
-                confidence=Confidence.LIKELY,
+                doubt=MAY_AGREE,
                 cause=first.atom.place,
             )
 

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
@@ -89,8 +89,7 @@ class RoundsDifferBetweenRanks(Rule):
                     ("this loop asks how large the sample is", loop.location),
                     (f"{step.name} needs every rank", step.event.location),
                 ],
-                # All samples may happen to be of one size.
-                confidence=Confidence.LIKELY,
+                doubt="All samples may happen to be of one size.",
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -113,8 +112,7 @@ class RoundsDifferBetweenRanks(Rule):
                 ("only there it gets another value", asked.atom.place),
                 (f"{step.name} needs every rank", step.event.location),
             ],
-            # Both values may happen to be the same.
-            confidence=Confidence.LIKELY,
+            doubt="Both values may happen to be the same.",
         )
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard, ReadTooEarly, ResultUsed, StartWork, WorkDone
 from gpudoctor.lint.events.host_waits import HostSync
@@ -89,8 +89,7 @@ class WorkNotWaited(Rule):
                 "numbers, new ones, or both.",
                 remedy="Keep the handle that it returns and call `.wait()` on it before the tensor is used again.",
                 because=[("the collective is started here", start.location)],
-                # Where nothing uses the tensor any more, no harm is done.
-                confidence=Confidence.LIKELY,
+                doubt="Where nothing uses the tensor any more, no harm is done.",
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -56,6 +56,7 @@ from gpudoctor_rules.collective._together import lonely_collectives, sharded_in_
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Location, Recording, Value
 
+_BUFFERS = "A model without buffers, such as those of batch norm, sends none here and waits for nobody."
 _GATHERS = "Each forward gathers the parameters from all ranks, so it waits for the others."
 _TOGETHER = "Let every rank make this call, and only one use the result."
 
@@ -96,9 +97,8 @@ class WrappedForwardOnSomeRanks(Rule):
                 remedy=_remedy(event),
                 repair=None if shared else _go_inside(event),
                 because=[*story(events), ("the model is wrapped here", _wrapper(event).place)],
-                # Whether a model from a library has buffers cannot be read here: that is a warning only.
                 severity=severity,
-                confidence=Confidence.DEFINITE if severity is Severity.ERROR else Confidence.LIKELY,
+                doubt="" if severity is Severity.ERROR else _BUFFERS,
                 cause=left_at(event),
                 needs=parted_by(events),
             )
@@ -113,7 +113,6 @@ class WrappedForwardOnSomeRanks(Rule):
             remedy=_TOGETHER,
             because=[*story(events), ("the model is sharded here", wrap.location if wrap is not None else None)],
             severity=Severity.ERROR,
-            confidence=Confidence.DEFINITE,
             cause=left_at(event),
             needs=parted_by(events),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.events.data_loading import IndexIgnored, SetEpoch, Streamed
 from gpudoctor.lint.events.event_context import Loop
@@ -76,9 +75,9 @@ class Repeated:
         return chosen_to_repeat(self.epochs)
 
     @property
-    def confidence(self) -> Confidence:
-        """Definite where the program leaves no doubt that the sampler shuffles."""
-        return Confidence.DEFINITE if self.sampler.surely_shuffles else Confidence.LIKELY
+    def doubt(self) -> str:
+        """Where the program does not say that the sampler shuffles."""
+        return "" if self.sampler.surely_shuffles else "Whether this sampler shuffles is not known."
 
 
 def repeated_samplers(program: Program) -> Iterator[Repeated]:

@@ -76,7 +76,7 @@ class MissingSetEpoch(Rule):
                     ("whose batches are read here in each epoch", each.training.start.location),
                     *((f"{other.subject} is not told either", at) for other, at in elsewhere),
                 ],
-                confidence=each.confidence,
+                doubt=each.doubt,
                 needs=each.needs,
                 repair=_tell(program, each),
             )

@@ -107,7 +107,7 @@ class SetEpochMisplaced(Rule):
                 ("the loop over the epochs", each.epochs.location),
                 ("the order of an epoch is drawn here", each.training.start.location),
             ],
-            confidence=each.confidence,
+            doubt=each.doubt,
         )
 
     def _on_loader(self, event: SetEpoch, loader: Loader) -> Finding:

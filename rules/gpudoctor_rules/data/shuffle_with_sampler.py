@@ -27,11 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Values
@@ -70,9 +70,9 @@ class ShuffleWithSampler(Rule):
                 sampler = _refused(event, loader.shuffle, given)
                 if given is not None and sampler is not None:
                     always = given.restrict(event.condition).all(lambda value: isinstance(value, Sampler))
-                    yield self._both(loader, name, sampler, Confidence.DEFINITE if always else Confidence.LIKELY)
+                    yield self._both(loader, name, sampler, "" if always else SOME_PATHS)
 
-    def _both(self, loader: Loader, name: str, sampler: Sampler, confidence: Confidence) -> Finding:
+    def _both(self, loader: Loader, name: str, sampler: Sampler, doubt: str) -> Finding:
         shuffles = "; the sampler shuffles already" if sampler.base.distributed and sampler.base.shuffle is None else ""
         return self.found(
             at=loader.place,
@@ -80,7 +80,7 @@ class ShuffleWithSampler(Rule):
             f"ends with `ValueError: {EXCLUSIVE[name]}`.",
             remedy=f"Leave `shuffle=True` out{shuffles}.",
             because=[("the sampler is made", sampler.place)],
-            confidence=confidence,
+            doubt=doubt,
             repair=Repair("Remove `shuffle=True`", (RemoveArgument(loader.place, "shuffle", 2),)),
         )
 

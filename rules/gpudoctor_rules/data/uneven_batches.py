@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Streamed
@@ -79,8 +79,7 @@ class UnevenBatches(Rule):
                     ("this stream gives each rank its own pieces", stream.place),
                     ("the ranks wait for each other in this model", averaged.location),
                 ],
-                # Files may happen to hold as many samples each.
-                confidence=Confidence.LIKELY,
+                doubt="The pieces may happen to hold as many samples each.",
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective, Pickled
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
@@ -70,7 +70,7 @@ class GpuTensorPickled(Rule):
                     ("it is pickled here", event.location),
                     *([("and sent to all ranks", sender.location)] if sender is not None else []),
                 ],
-                confidence=Confidence.DEFINITE if event.sent else Confidence.LIKELY,
+                doubt="" if event.sent else "Another process must read it.",
                 cause=event.location if place != event.location else None,
             )
 

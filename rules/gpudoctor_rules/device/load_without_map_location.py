@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Scheduler
 from gpudoctor.lint.domain.value import Value
@@ -99,7 +99,7 @@ class LoadWithoutMapLocation(Rule):
                 ("what was loaded becomes state here", use.location),
                 ("it is saved here", saved.location if saved is not None else None),
             ],
-            confidence=Confidence.DEFINITE if saved is not None else Confidence.LIKELY,
+            doubt="" if saved is not None else "Tensors that were saved from the CPU go there again.",
             repair=Repair("Load to the CPU", (SetArgument(load.location, "map_location", ('"cpu"',), 1),)),
             by=load,
             guarded=True,

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.questions.names import in_code
@@ -75,8 +75,7 @@ class AccumulateMissing(Rule):
                     ("the number is given here", charge.location),
                     ("the loss is divided here", backward.location),
                 ],
-                # Its default may be 1.
-                confidence=Confidence.DEFINITE if number.is_constant else Confidence.LIKELY,
+                doubt="" if number.is_constant else "With a number of 1 nothing is wrong.",
             )
             return
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.events.training_step import GradientSync
@@ -91,7 +91,7 @@ class AccumulationStepsNotGiven(Rule):
                 f"every batch makes a step, whatever the option `{option.flags[0]}` says.",
                 remedy=f"Pass the option: `Accelerator({STEPS}=args.{option.name})`.",
                 because=[("the option is declared", option.location), ("`accumulate` is entered", entered.location)],
-                confidence=Confidence.DEFINITE if option.name == STEPS else Confidence.LIKELY,
+                doubt="" if option.name == STEPS else "Only its name says what the option means.",
                 repair=Repair(f"Pass `{STEPS}`", (SetArgument(charge.location, STEPS, (Holds(option.chosen),)),)),
             )
             return

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Wrap
@@ -127,7 +127,7 @@ class ClipOfOneShard(Rule):
             remedy=f'Leave it out, and write `"{_BOUND}"` in the configuration of DeepSpeed.',
             because=[("DeepSpeed takes charge here", charge.location)],
             severity=Severity.WARNING,
-            confidence=Confidence.DEFINITE if stage else Confidence.LIKELY,
+            doubt="" if stage else "Its configuration was not read: without ZeRO and FP16 this is right.",
         )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

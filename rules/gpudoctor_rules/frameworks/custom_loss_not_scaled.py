@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.rule import Rule
@@ -64,6 +64,5 @@ class CustomLossNotScaled(Rule):
                 remedy="Divide by `num_items_in_batch`, or write `self.model_accepts_loss_kwargs = False` after "
                 "`super().__init__(...)`, so that the Trainer divides.",
                 because=[("it is trained here", event.location)],
-                # Without labels in the batches there is no such number, and the Trainer divides.
-                confidence=Confidence.LIKELY,
+                doubt="Batches without labels have no such number, and the Trainer divides.",
             )

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.collective import Collective
@@ -85,8 +85,7 @@ class GatherKeepsPadding(Rule):
                 "repeats to fill its last batch: some are counted twice.",
                 remedy=f"Call `{called}.gather_for_metrics`, which leaves out what was repeated.",
                 because=[("the loop over its batches", loop.location), ("the loader is prepared", loader.place)],
-                # A data set that divides evenly needs nothing repeated.
-                confidence=Confidence.LIKELY,
+                doubt="A data set that divides evenly needs nothing repeated.",
                 repair=Repair("Call `gather_for_metrics`", (Replace(event.location, better, part="function"),)),
             )
 

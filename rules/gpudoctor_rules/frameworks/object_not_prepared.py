@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.data_loading import Iterate
@@ -193,12 +193,10 @@ class ObjectNotPrepared(Rule):
             owner = name_of(beside.managed, "the framework")
             message = f"{name_of(optimizer, 'the optimizer')} was never given to {owner}: {what}"
             severity = Severity.ERROR if sure else Severity.WARNING
-            confidence = Confidence.DEFINITE if sure else Confidence.LIKELY
+            doubt = "" if sure else "Without FP16 and accumulation nothing goes wrong."
             yield (
                 optimizer,
-                self._found(
-                    step.location, message, optimizer, OPTIMIZER, beside, optimizer.place, severity, confidence
-                ),
+                self._found(step.location, message, optimizer, OPTIMIZER, beside, optimizer.place, severity, doubt),
             )
 
     def _loaders(self, program: Program) -> Iterator[tuple[Value, Finding]]:
@@ -220,7 +218,7 @@ class ObjectNotPrepared(Rule):
 
     def _found(
         self, at: Location, message: str, left: Value, kind: int, beside: Prepare, made: Location,
-        severity: Severity | None = None, confidence: Confidence = Confidence.DEFINITE,
+        severity: Severity | None = None, doubt: str = "",
     ) -> Finding:  # fmt: skip
         owner, method = in_code(beside.managed, beside.managed.framework), METHODS[beside.managed.framework][kind]
         subject = in_code(left, ("model", "optimizer", "loader")[kind])
@@ -233,7 +231,7 @@ class ObjectNotPrepared(Rule):
             remedy=f"Pass it with the others, and use what comes back: `{subject} = {owner}.{method}({subject})`.",
             because=[("it is made here", made), ("another one is passed here", beside.location)],
             severity=severity,
-            confidence=confidence,
+            doubt=doubt,
             repair=Repair(f"Pass {subject} with the others", (After(later, (line,)),)),
         )
 

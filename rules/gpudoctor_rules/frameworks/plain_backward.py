@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from gpudoctor.api.pack import Location, Program, Recording, Value
 
 Owner = ManagedObject | Wrapper
-Wrong = tuple[str, Confidence, Severity]
+Wrong = tuple[str, str, Severity]
 REFUSED = "requires you to call `fabric.backward(loss)`"
 MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
 
@@ -128,12 +128,12 @@ class PlainBackward(Rule):
             "never averaged, and each rank trains a model of its own.",
             remedy=f"Call `self.manual_backward({loss})`.",
             because=[("the trainer is made here", charge.location)],
-            confidence=Confidence.DEFINITE if backward.forwards else Confidence.LIKELY,
+            doubt="" if backward.forwards else "Whether the loss comes from the forward of this module was not seen.",
             repair=Repair("Call `manual_backward`", (Replace(backward.location, call),)) if backward.plain else None,
         )
 
     def _found(self, backward: Backward, owns: Owner, charge: UseManaged, wrong: Wrong) -> Finding:
-        message, confidence, severity = wrong
+        message, doubt, severity = wrong
         owner = in_code(owns, "accelerator") if isinstance(owns, ManagedObject) else ""
         loss = in_code(backward.loss, "loss")
         call = (Holds(owns), ".backward(", Source(backward.location, "receiver"), ")")
@@ -143,7 +143,7 @@ class PlainBackward(Rule):
             f"`{loss}.backward()` bypasses {f'`{owner}`' if owner else 'the engine'}: {message}.",
             remedy=f"Call `{owner}.backward({loss})`." if owner else "Call the engine's `backward` with the loss.",
             because=[(f"{f'`{owner}`' if owner else 'the engine'} is made here", charge.location)],
-            confidence=confidence,
+            doubt=doubt,
             severity=severity,
             repair=repair if backward.plain else None,
         )
@@ -205,20 +205,20 @@ def _under_accelerate(program: Program, charge: UseManaged, backward: Backward) 
         return (
             "nothing scales the loss for FP16, and the step ends with `AssertionError: Attempted step but _scale is "
             "None`",
-            Confidence.DEFINITE,
+            "",
             Severity.ERROR,
         )
     number, loss = constant(steps), backward.loss
     # Who divides the loss himself has done a part of it.
     if isinstance(number, int) and number > 1 and loss.mean:
         message = f"nothing divides the loss by `gradient_accumulation_steps={number}`"
-        return f"{message}, so that gradients are {number} times too large", Confidence.DEFINITE, Severity.ERROR
+        return f"{message}, so that gradients are {number} times too large", "", Severity.ERROR
     # Who only looks at gradients, as a test does, loses nothing.
     if leaves_gradients_alone(charge) or not any(program.events(MakeOptimizer, OptimizerStep)):
         return None
     return (
         "what `accelerate launch` is configured for, such as FP16 or DeepSpeed, leaves these gradients out",
-        Confidence.LIKELY,
+        "Launched without any of these, nothing goes wrong.",
         Severity.WARNING,
     )
 
@@ -228,7 +228,7 @@ def _under_fabric(program: Program, charge: UseManaged) -> Wrong | None:
     if precision not in MIXED and not (isinstance(strategy, str) and strategy.startswith("deepspeed")):
         return None
     message = "each rank ends with `RuntimeError: The current strategy and precision selection requires you to call"
-    return f"{message} fabric.backward(loss) instead of loss.backward()`", Confidence.DEFINITE, Severity.ERROR
+    return f"{message} fabric.backward(loss) instead of loss.backward()`", "", Severity.ERROR
 
 
 def _under_deepspeed(charge: UseManaged) -> Wrong | None:
@@ -241,4 +241,4 @@ def _under_deepspeed(charge: UseManaged) -> Wrong | None:
         message = "each rank ends with `RuntimeError: Direct calls to tensor.backward() are not supported`"
     else:
         return None
-    return f"{message}, or keeps its gradients to itself before DeepSpeed 0.18", Confidence.DEFINITE, Severity.ERROR
+    return f"{message}, or keeps its gradients to itself before DeepSpeed 0.18", "", Severity.ERROR

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, GradientSync, OptimizerStep, ScalerCall
@@ -144,8 +144,7 @@ class ScalerMisused(Rule):
                     "last update()`.",
                     remedy=f"Clip for the last batch of a step only: `if {owner}.sync_gradients:`.",
                     because=[("FP16 and the number of batches are chosen here", charge.location)],
-                    # The number may be 1 by default.
-                    confidence=Confidence.DEFINITE if number.is_constant else Confidence.LIKELY,
+                    doubt="" if number.is_constant else "With a number of 1 nothing is wrong.",
                 )
                 return
 

@@ -29,14 +29,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import SOME_PATHS, Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class BackendForOtherDevice(Rule):
             "NCCL works on GPUs only: every rank then ends with an error.",
             remedy='Choose the backend with the device: `"nccl" if device.type == "cuda" else "gloo"`.',
             because=[("the model is wrapped here", wrap.location)],
-            confidence=Confidence.LIKELY,
+            doubt=SOME_PATHS,
         )
 
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.process import EnvironmentWrite
@@ -97,10 +97,10 @@ class DebugFlagLeftOn(Rule):
             yield self.found(
                 switch.event.location,
                 f"{name} is {'chosen here' if switch.flag == 'cudnn' else 'on while the model trains'}: {effect}.",
-                remedy="Remove it, unless this machine hangs without it."
+                remedy="Remove it; where a machine needs it, set it there."
                 if needed
                 else "Remove it, or put it behind an option such as `--debug`.",
-                confidence=Confidence.LIKELY if needed else Confidence.DEFINITE,
+                doubt="A few machines hang without it." if needed else "",
                 repair=Repair("Remove it", (Delete(switch.event.location),)) if _alone(switches, switch) else None,
             )
 

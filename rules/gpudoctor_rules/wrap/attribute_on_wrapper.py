@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.model import AttributeMissed, BareAsked, Forward, Wrap
@@ -45,7 +45,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_kind_of_launch, ways_told
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Rule
 from gpudoctor_rules.wrap._training import begin_alike
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class AttributeOnWrapper(Rule):
                 remedy='Where the model may also run without a wrapper, ask `hasattr(model, "module")` first.'
                 if sometimes else "Leave `.module` out, or wrap the model before.",
                 because=[("wrapped here", wrap.wrapper.place) for wrap in wraps[:1]],
-                confidence=Confidence.LIKELY if sometimes else Confidence.DEFINITE,
+                doubt=SOME_PATHS if sometimes else "",
                 severity=Severity.WARNING if sometimes else None,
                 needs=program.shared_by(event),
                 # Wherever it is asked for: the model should have been wrapped.
@@ -139,7 +139,7 @@ class AttributeOnWrapper(Rule):
                     ("wrapped here", wrapper.place),
                     *([("this handler takes the error", handler.location)] if handler is not None else []),
                 ],
-                confidence=Confidence.LIKELY if sometimes or event.inner_has is None else Confidence.DEFINITE,
+                doubt=SOME_PATHS if sometimes else "The model may lack it as well." if event.inner_has is None else "",
                 severity=Severity.WARNING if sometimes or handler is not None else None,
                 repair=None if sometimes or _leads_to_training(program, event) else _reach(event, wrapper),
                 needs=program.shared_by(event),

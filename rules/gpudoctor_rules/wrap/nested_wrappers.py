@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -78,9 +78,8 @@ class NestedWrappers(Rule):
                 remedy="Wrap the bare model once: drop one of the two wrappers, or wrap "
                 "only where `isinstance` says that it is not done yet.",
                 because=[(f"wrapped {inner} here", wrong.place)],
-                # Of the models that come here, another one may be bare.
                 needs=[literal for each in made[:1] for literal in each.condition],
-                confidence=Confidence.DEFINITE if _all_wrong(program, event) else Confidence.LIKELY,
+                doubt="" if _all_wrong(program, event) else "Another of the models that are wrapped here may be bare.",
                 by=event,
             )
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
@@ -162,8 +162,9 @@ class WrapperBypassed(Rule):
                 (f"{name_of(inner)} runs here", call.location),
             ],
             severity=severity,
-            # `accelerate launch` may be told of an engine that averages without its forward.
-            confidence=Confidence.LIKELY if program.managed_by else Confidence.DEFINITE,
+            doubt="The launch may be configured for an engine that averages without this forward."
+            if program.managed_by
+            else "",
             repair=repair,
             cause=wrap.at.location,
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
+from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
 from gpudoctor.lint import pipeline, started_entry
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
@@ -360,9 +360,7 @@ def test_several_entries_are_told_apart(project: Project):
 def test_a_result_comes_back_as_it_was():
     at = Location("a.py", 1, 2, 3, 4)
     edit = Edit(at, "text")
-    finding = Finding(
-        "GPU101", "name", Severity.PERF, "message", at, "remedy", (Related("there", at),), Confidence.LIKELY
-    )
+    finding = Finding("GPU101", "name", Severity.PERF, "message", at, "remedy", (Related("there", at),), doubt="Why.")
     fixed = Finding(
         "GPU101", "n", Severity.ERROR, "m", at, fix=Fix(Safety.UNSAFE, "title", (edit,)), seen_in=SeenIn.RUN, world="w"
     )

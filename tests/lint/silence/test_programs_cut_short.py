@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from gpudoctor import cli
-from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.interp import execution_state
 from gpudoctor.lint.results.merge import merged
 from gpudoctor.record import replace
@@ -182,7 +182,7 @@ def test_what_is_found_in_a_program_that_was_cut_is_likely(tell: Tell, monkeypat
 
 def test_doubt_is_told_and_ends_where_another_program_is_sure() -> None:
     sure = Finding("GPU204", "one-gpu", Severity.ERROR, "It is wrong.", Location("a.py", 3))
-    doubted = replace(sure, confidence=Confidence.LIKELY, doubt="The program was not followed to its end.")
+    doubted = replace(sure, doubt="The program was not followed to its end.")
     assert story(doubted) == ["It is wrong.", "The program was not followed to its end."]
     assert merged([doubted, sure]) == merged([sure, doubted]) == [sure]
 
