@@ -45,8 +45,9 @@ def launches_in(
     starters: tuple[Starter, ...] = (),
 ) -> Iterator[ProgramStart]:
     """The starts of programs, and of scripts that may start some, among the commands of a script."""
+    reader = _CommandReader(text, directives, container, script.scripts)
     for command in script.commands:
-        yield from _CommandReader(text, directives, container, script.scripts).starts(_Wrapped(command, starters))
+        yield from reader.starts(_Wrapped(command, starters))
 
 
 @dataclass
@@ -192,6 +193,8 @@ class _CommandReader:
         self._directives = directives
         self._container = container
         self._scripts = scripts
+        self._running: dict[str | None, Container] = {}
+        """The containers that it has started so far, by their names."""
 
     def starts(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         if wrapped.depth <= MAX_DEPTH and wrapped.words:
@@ -406,7 +409,9 @@ class _CommandReader:
             yield from self._in_service(composed, wrapped.command)
         elif does == "run":
             options, following, container, told = docker_run(wrapped.words)
-            entry = options.get("entrypoint")
+            entry, called = options.get("entrypoint"), options.get("name")
+            if called is not None and called.text is not None:
+                self._running[called.text] = container
             following = (*([entry.value] if entry is not None and entry.value is not None else []), *following[1:])
             # The project is mounted there, or copied.
             inside = options.get("workdir")
@@ -414,7 +419,8 @@ class _CommandReader:
         elif does == "exec":
             told = variables_told(wrapped.words)
             _, following, _ = options_of(wrapped.words[2:], known.EXEC)
-            container = Container(f"`{wrapped.words[0].shown} exec`", wrapped.command.at, None)
+            unknown = Container(f"`{wrapped.words[0].shown} exec`", wrapped.command.at, None)
+            container = self._running.get(following[0].text, unknown) if following else unknown
             yield from self._inside(wrapped, following[1:], container, told)
 
     def _inside(

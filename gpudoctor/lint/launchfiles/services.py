@@ -54,7 +54,7 @@ def of_kubernetes(root: Document, beside: Sequence[Document] = ()) -> Iterator[P
     for pod, each in pods:
         variables = {**_from_maps(each["envFrom"], beside), **environment_of(each["env"])}
         if kind in _OPERATED:
-            each_node = root.at_path("spec", "nprocPerNode")
+            each_node = root.at_path("spec", "nprocPerNode") or root.at_path("spec", "elasticPolicy", "nProcPerNode")
             if each_node is not None and number_of(each_node):
                 variables.setdefault("PET_NPROC_PER_NODE", bound_to(each_node.text, each_node.at))
             if copies is not None and copies_at is not None:

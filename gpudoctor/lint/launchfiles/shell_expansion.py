@@ -81,17 +81,16 @@ class Expansion:
         parts, spans = self.parts_of(node)
         if node.type == "command_substitution":
             known = isinstance(parts[0], str)
-            return self._split(parts, node, None) if known else [Word(parts, at, open=True, inside=spans)]
+            return self._split(parts, node) if known else [Word(parts, at, open=True, inside=spans)]
         return [Word(parts, at, inside=spans)]
 
     def _expanded(self, node: Node) -> list[Word]:
         """An expansion without quotes, which may be several words."""
         if is_list(self.source(node)):
             return self._listed(node)
-        parts, set_at = self._value_of(node)
-        return self._split(parts, node, set_at)
+        return self._split(self._value_of(node), node)
 
-    def _split(self, parts: Sequence[WordPart], node: Node, set_at: Location | None) -> list[Word]:
+    def _split(self, parts: Sequence[WordPart], node: Node) -> list[Word]:
         """What is expanded without quotes around it."""
         at = self.location(node)
         found: list[list[WordPart]] = [[]]
@@ -104,7 +103,7 @@ class Expansion:
             found[-1] += [first] if first else []
             found += [[text] if text else [] for text in others]
         span = self.offset(node.start_byte), self.offset(node.end_byte)
-        return [Word(tuple(each), at, is_open(each), (span,) * len(each), set_at) for each in found if each]
+        return [Word(tuple(each), at, is_open(each), (span,) * len(each)) for each in found if each]
 
     def _listed(self, node: Node) -> list[Word]:
         """`"$@"` and `"${ARRAY[@]}"`."""
@@ -153,7 +152,7 @@ class Expansion:
             for child in node.children:
                 yield from self._raw(child)
         elif kind in ("simple_expansion", "expansion"):
-            for part in self._value_of(node)[0]:
+            for part in self._value_of(node):
                 yield part, start, end
         elif kind == "command_substitution":
             inner = node.named_children
@@ -192,7 +191,7 @@ class Expansion:
         text = self.data[start:end].decode("utf-8", "replace")
         return re.sub(ESCAPE, lambda found: "" if found[1] == "\n" else found[1], text)
 
-    def _value_of(self, node: Node) -> tuple[tuple[WordPart, ...], Location | None]:
+    def _value_of(self, node: Node) -> tuple[WordPart, ...]:
         source = self.source(node).lstrip()
         match = re.fullmatch(r"\$(\w+|[@*#?$!-])|\$\{(\w+)\}", source)
         if match is None:
@@ -200,15 +199,15 @@ class Expansion:
             assigns = re.match(r"\$\{(\w+):?=", source)
             if assigns is not None:
                 self.state.variables.setdefault(assigns[1], ShellVariable((Word(parts, at),), at))
-            return parts, None
+            return parts
         name = match[1] or match[2]
         if name == "#" and self.state.positional is not None and not any(w.open for w in self.state.positional):
-            return (str(len(self.state.positional)),), None
+            return (str(len(self.state.positional)),)
         if name.isdecimal():
             given = self._argument(name)
-            return (given.parts if given is not None else (Hole(name),)), None
+            return given.parts if given is not None else (Hole(name),)
         bound = self.state.variables.get(name)
-        return (bound.word.parts, bound.at) if bound is not None else ((Hole(name),), None)
+        return bound.word.parts if bound is not None else (Hole(name),)
 
     def _argument(self, number: str) -> Word | None:
         given, index = self.state.positional, int(number) - 1

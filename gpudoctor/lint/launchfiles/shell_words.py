@@ -42,8 +42,6 @@ class Word:
     """It may be several words or none: `$ARGS`, with `ARGS` from outside."""
     inside: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     """Of each part the offsets in the text that it was read from."""
-    set_at: Location | None = None
-    """Where its variable was given what it says."""
 
     @property
     def text(self) -> str | None:
@@ -94,7 +92,7 @@ class Word:
         inside = self.inside[1:]
         if kept and self.inside:
             inside = ((self.inside[0][0] + len(prefix), self.inside[0][1]), *inside)
-        return Word(parts, self.at, inside=inside, set_at=self.set_at)
+        return Word(parts, self.at, inside=inside)
 
 
 def _shown(hole: Hole) -> str:
@@ -111,6 +109,8 @@ class ShellVariable:
     at: Location
     exported: bool = False
     array: bool = False
+    granted: bool = False
+    """Nobody sets it: it stands for the GPUs that there are, for the driver as well."""
 
     @property
     def word(self) -> Word:
@@ -126,7 +126,7 @@ def bound_to(text: str | None, at: Location, name: str = "") -> ShellVariable:
 def show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) -> None:
     """A container sees so many, numbered from 0, unless it is told by name which."""
     devices = ",".join(map(str, range(min(count, 64))))
-    variables.setdefault("CUDA_VISIBLE_DEVICES", bound_to(devices, at))
+    variables.setdefault("CUDA_VISIBLE_DEVICES", replace(bound_to(devices, at), granted=True))
 
 
 Environment = Mapping[str, ShellVariable]

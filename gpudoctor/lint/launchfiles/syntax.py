@@ -60,10 +60,10 @@ def _option(words: Sequence[Word], at: int, first: str, syntax: Syntax) -> Start
     word = words[at]
     long = first.startswith("--") or syntax.single_dash
     bare, equals, _ = first.lstrip("-").partition("=") if long else (first[1:], "", "")
-    name = bare.replace("_", "-")
+    name, short = bare.replace("_", "-"), syntax.short or {}
     if equals:
-        return StartOption(name, word.after(first[: first.index("=") + 1]), word.at, (word,))
-    short = syntax.short or {}
+        value = word.after(first[: first.index("=") + 1])
+        return StartOption(short.get(name, name), value, word.at, (word,))
     if name in short:
         name = short[name]
     elif not long and bare[:1] in short and name not in syntax.flags and len(bare) > 1:

@@ -296,11 +296,11 @@ class LaunchConfigMismatch(Rule):
 
     def _of_devices(self, launch: ProgramStart, facts: ProgramFacts, count: int, at: Location) -> Iterator[Finding]:
         """Lightning compares what its Trainer is told with what torchrun starts."""
-        devices, nodes = facts.devices, facts.nodes
+        # Where nobody can say how many nodes it is told, it is as many as there are.
+        devices, nodes = facts.devices, facts.nodes or launch.nodes or 1
         if launch.launcher not in OF_TORCH or devices is None or devices < 1 or "lightning" not in facts.frameworks:
             return
-        # How many nodes it is told may not be known.
-        if devices * nodes != count if nodes is not None else count % devices:
+        if devices * nodes != count:
             yield self.found(
                 at,
                 f"This starts {count} processes, and the Trainer of {named(launch)} has `devices={devices}`: each ends "

@@ -36,7 +36,7 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, INVALID_ORDINAL
-from gpudoctor_rules.launch._starts import gpus_of, named, starts_several
+from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Launched, LaunchFile
@@ -58,6 +58,7 @@ class ProcessesExceedGpus(Rule):
             yield from self._of_slots(launch)
             yield from self._of_tasks(launched, file, launch)
             yield from self._of_container(launched, file, launch)
+            yield from self._of_driver(launch)
             (count, counted_at), tasks = _processes(launched, file, launch), launch.tasks_per_node
             if (
                 counted_at in told
@@ -72,15 +73,38 @@ class ProcessesExceedGpus(Rule):
             for gpus, said, at in (*_offered(launch), *_configured(launched, file, launch)):
                 if gpus < count:
                     told.add(counted_at)
+                    counted, given = ("the processes are counted here", counted_at), ("the GPUs are given here", at)
+                    # A script that others call is right for those that give it enough.
+                    of_caller = bool(file.commands) and launch.file != file.shown == at.path
                     usual = "Where nothing else is said, " if _by_default(launch, at) else ""
                     yield self.found(
-                        counted_at,
+                        at if of_caller else counted_at,
                         f"{usual}`{launch.launcher.value}` starts {count} processes on a machine, and {said}: those "
                         f"from local rank {gpus} on end with `CUDA error: invalid device ordinal`.",
                         remedy=f"Start {gpus} process{'es' if gpus > 1 else ''}, or give {count} GPUs.",
-                        because=[("the GPUs are given here", at)],
+                        because=[counted if of_caller else given],
                     )
                     break
+
+    def _of_driver(self, launch: ProgramStart) -> Iterator[Finding]:
+        """`$(nvidia-smi -L | wc -l)` counts the GPUs of the machine, those that nobody shows as well."""
+        option, visible = launch.option("nproc-per-node", "num-processes"), launch.visible
+        holes = option.value.holes if option is not None and option.value is not None else ()
+        counted = any(each[:1] == ("nvidia-smi",) for hole in holes for each in hole.commands)
+        if option is None or not counted or not visible or launch.environment["CUDA_VISIBLE_DEVICES"].granted:
+            return
+        gpus = len(visible)
+        yield self.found(
+            option.at,
+            f"`{launch.launcher.value}` starts one process for each GPU of the machine, for `nvidia-smi` does not look "
+            f"at `CUDA_VISIBLE_DEVICES`, which shows {gpus}: where there are more, those from local rank {gpus} on end "
+            "with `CUDA error: invalid device ordinal`.",
+            remedy="Write `--nproc-per-node=gpu`, which counts those that are shown."
+            if is_of_torch(launch)
+            else f"Start {gpus} process{'es' if gpus > 1 else ''}.",
+            because=[("the GPUs are given here", launch.environment["CUDA_VISIBLE_DEVICES"].at)],
+            severity=Severity.WARNING,
+        )
 
     def _of_container(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
         """Docker gives a container no GPU unless it is told to, or set up for it."""
@@ -119,6 +143,9 @@ class ProcessesExceedGpus(Rule):
         facts = launched.program_of(file, launch)
         uses = facts is not None and facts.by_local_rank is not None
         if launch.launcher is not StartedBy.PYTHON or starter is None or not uses or count is None or count < 2:
+            return
+        # Lightning compares the tasks with what it is told, and ends before.
+        if facts is not None and "lightning" in facts.frameworks and facts.devices not in (None, count):
             return
         options = [launch.slurm(name) or starter.options.get(name) for name in ("ntasks-per-node", "ntasks")]
         slots_at = launch.container.slots_at if launch.container is not None else None

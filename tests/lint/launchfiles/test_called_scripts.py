@@ -23,7 +23,7 @@ TRAIN = "#!/bin/bash\ntorchrun --nnodes=1 --nproc-per-node=${1:-8} --master-port
 )
 def test_a_called_script_is_started_as_its_caller_does(capsys: pytest.CaptureFixture[str], caller: str) -> None:
     lay(train__py=PROGRAM, train__sh=TRAIN, run__sh=f"export CUDA_VISIBLE_DEVICES=0,1\n{caller}\n")
-    assert codes(capsys, "--select=GPU423", ".") == ["train.sh:2 GPU423"]
+    assert codes(capsys, "--select=GPU423", ".") == ["run.sh:1 GPU423"]
     # Of itself it says nothing of the GPUs.
     assert codes(capsys, "--select=GPU423", "train.sh") == []
 
@@ -113,7 +113,7 @@ def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None
                 "run.sh": "docker build -t x .\ndocker run --gpus '\"device=0,1\"' --ipc=host x /app/train.py\n",
             },
             "run.sh Dockerfile",
-            ["train.sh:1 GPU423"],
+            ["run.sh:2 GPU423"],
         ),
         (
             {
