@@ -22,8 +22,12 @@ except ImportError:  # a system that does not tell threads apart
     from time import process_time as cpu_time
 
 if TYPE_CHECKING:
+    import signal
     from types import FrameType, TracebackType
     from typing import Any
+else:
+    # All that `signal` adds are enumerations, which take longer to make than most files to judge.
+    import _signal as signal
 
 _LOOK_EVERY = 0.1
 _MIB = 1024**2
@@ -81,9 +85,6 @@ class Budget:
         """Let a timer look from now on, if none does; whether one does then."""
         if self._looking:
             return True
-        # Imported late: what only plans or explains does not need it.
-        import signal
-
         if not hasattr(signal, "setitimer"):
             return False
         now = signal.getsignal(signal.SIGVTALRM)
@@ -117,8 +118,6 @@ class Budget:
             raise
 
     def _stop_looking(self) -> None:
-        import signal
-
         if not self._looking:
             return
         self._looking = False
@@ -128,7 +127,7 @@ class Budget:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         # The default is death, and one may still be on its way: to be ignored in between takes it away.
         signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
-        if self._before is not signal.SIG_IGN:
+        if self._before != signal.SIG_IGN:
             signal.signal(signal.SIGVTALRM, self._before)
 
     def _check_memory(self) -> None:

@@ -53,9 +53,11 @@ def _every_few_rounds(program: Program, backward: Backward, extra: Condition) ->
     if loop is None or loop.pass_ == 0:
         return False
     counted = {literal for literal in extra if literal.atom.divergence & Divergence.BATCH_INDEX}
+    if not counted:
+        return False
     first = [event for event in program.log[loop.entered : backward.order] if _in_first_round(event, loop)]
     # Entered again in a later epoch, a loop has no first round to compare with.
-    if not counted or not first:
+    if not first:
         return False
     leaves = [event for event in program.during(loop, LeaveLoop) if event.how != "continue"]
     return any(

@@ -107,8 +107,8 @@ def _cleared_in_vain(
     program: Program, step: OptimizerStep, optimizer: Optimizer
 ) -> tuple[ClearGradients, Backward, str] | None:
     """What clears the gradients before a backward, of which several make this step; and how that is arranged."""
-    fed = [each for each in program.events(Backward) if each.order < step.order and may_feed(program, each, optimizer)]
-    backward = fed[-1] if fed else None
+    behind = [each for each in program.events(Backward) if each.order < step.order]
+    backward = next((each for each in reversed(behind) if may_feed(program, each, optimizer)), None)
     if backward is None or not backward.loops:
         return None
     clears = (each for each in program.events(ClearGradients) if each.order < backward.order)
