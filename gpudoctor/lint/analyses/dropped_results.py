@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, TensorState
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Allocated, Value, Values
+from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.hooks import HOOKS, told
 
@@ -28,7 +28,7 @@ def _note_dropped(
     if not dropped:
         return
     called_on = receivers()
-    only = called_on[0] if len(called_on) == 1 else None
+    only = called_on[0] if len(called_on) == 1 and isinstance(called_on[0], (Allocated, Unknown)) else None
     # `data = Data(x=x)`, then `data.to(device)`: what it is, and whether it changes in place, nobody knows.
     if isinstance(only, Tensor) and do.flag(only, TensorState.made_by_unread_code) is not NO:
         return

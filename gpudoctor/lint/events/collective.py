@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import DefaultGroup, Group, ManagedObject, Work
 from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import Allocated, Const, Unknown, Value, Values, of_kinds, single_of
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.manifest.effects import CollectiveEffect
 from gpudoctor.record import dataclass
+
+Exchanged: TypeAlias = ValueSet[Allocated | TupleOf | Method | Const | Rank | Size | Unknown]
+"""What ranks give to each other: objects, several of them, numbers, and what could not be known."""
+
+
+def as_exchanged(values: Values | None) -> Exchanged | None:
+    """What a collective is given; something else is as good as unknown."""
+    return of_kinds(values, Allocated, TupleOf, Method, Const, Rank, Size, Unknown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +34,9 @@ class Discard(Event):
     what stands before the dot, where something can be assigned to it. Where an attribute of the value is all that is
     taken of it, that is `kept`."""
 
-    value: Value
+    value: Allocated | Unknown
     call: str
-    receiver: Value | None = None
+    receiver: Allocated | Unknown | None = None
     written: str = ""
     kept: str = ""
 
@@ -39,8 +51,8 @@ class Collective(Event):
 
     call: str
     by: str = "torch.distributed"
-    subject: Values | None = None
-    sent: Values | None = None
+    subject: Exchanged | None = None
+    sent: Exchanged | None = None
     """What this rank gives, where that is not what is written to."""
     group: Group | DefaultGroup | Unknown = DefaultGroup()
     in_place: bool = True

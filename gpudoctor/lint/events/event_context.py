@@ -6,10 +6,12 @@ from collections.abc import Hashable
 from typing import Any
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.container import Enumerated, Range
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.symbols import OneOf
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.value import Allocated, Unknown, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field, fields
 
 ONE_BY_ONE = frozenset({"lock", "main_process_first", "local_main_process_first", "rank_zero_first"})
@@ -62,9 +64,9 @@ class Loop:
     """The call of a function in which it stands, as in the `frames` of a way."""
     unordered: bool = field(default=False, compare=False)
     """It goes over a set of texts, which each process has in another order."""
-    items: frozenset[Value] = field(default=frozenset(), compare=False)
+    items: frozenset[Allocated] = field(default=frozenset(), compare=False)
     """The objects in the containers that it goes over: each of them has a round of its own."""
-    source: Values | None = field(default=None, compare=False)
+    source: ValueSet[Range | Enumerated | Unknown] | None = field(default=None, compare=False)
     """What a `for` goes over."""
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gpudoctor.lint.domain.device import Devices
 from gpudoctor.lint.domain.function import Library
@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.symbols import AnyOf, CallResult, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, of_kinds, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -26,12 +26,20 @@ OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")
 """Folders that each node has for itself."""
 _TOLD_APART = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
 
+Path: TypeAlias = ValueSet[Const | Text | Library | Unknown]
+"""Where a file is, as far as it is known."""
+
+
+def as_path(values: Values | None) -> Path | None:
+    """What is given for a path; something else is as good as unknown."""
+    return of_kinds(values, Const, Text, Library, Unknown)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileEvent(Event):
     """Something is done to a file or a folder. What is asked of its path is answered here."""
 
-    path: Values | None
+    path: Path | None
     spelled: str = ""
     """How the program writes the path: `out / "model.pt"`; an empty text where that is not known."""
 

@@ -6,7 +6,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.value import Value, Values, constant_of, single_of
+from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values, constant_of, single_of
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -69,8 +69,8 @@ class Prepare(Event):
 
     managed: ManagedObject
     call: str
-    given: Value
-    made: Value
+    given: Allocated | Unknown
+    made: Allocated | Unknown
     opaque: bool = False
     """Others were handed over that could not be followed."""
     told: frozenset[str] = frozenset()
@@ -88,7 +88,7 @@ class Escape(Event):
     """Code that could not be read is called (`into`), and given objects that rules ask about, or none."""
 
     into: str
-    values: tuple[Value, ...] = ()
+    values: tuple[Allocated, ...] = ()
     may_begin_group: bool = False
     """It gets the number of processes, as what sets up the process group does, or its name says that it does."""
     trains: bool = False

@@ -15,7 +15,18 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, T
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, int_of, singleton, text_of
+from gpudoctor.lint.domain.value import (
+    Allocated,
+    Anonymous,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    int_of,
+    of_kinds,
+    singleton,
+    text_of,
+)
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.process import ArgumentDeclared
@@ -267,7 +278,7 @@ class _FollowedLoop:
         m, over = self._m, self._loaders[0].value if self._loaders else None
         event = Loop(
             self._identity, self._place, over, self._times, index, self._entered, m.frame.scope,
-            self._unordered, self._items, self._source,
+            self._unordered, self._items, of_kinds(self._source, Range, Enumerated, Unknown),
         )  # fmt: skip
         return OpenLoop(
             event, self._depth, frame_depth=len(m.frames), of_any_number=self._of_any_number, begun=m.clock,
@@ -416,7 +427,7 @@ def _agreed(condition: Condition) -> Condition:
     return condition.difference(Condition(frozenset(apart))) if apart else condition
 
 
-def _objects_in(m: Evaluator, iterable: Values) -> Iterator[Value]:
+def _objects_in(m: Evaluator, iterable: Values) -> Iterator[Allocated]:
     """The models and optimizers of `for model, optimizer in zip(models, optimizers)`, for example."""
     todo = [(value, False) for value in iterable.restrict(m.path)]
     # A list may hold itself.
@@ -432,7 +443,7 @@ def _objects_in(m: Evaluator, iterable: Values) -> Iterator[Value]:
         elif isinstance(value, (TupleOf, Enumerated)):
             held = held or isinstance(value, TupleOf)
             todo += [(each, held) for values in value.items for each in values.restrict(m.path)]
-        elif value.is_model or (held and isinstance(value, Allocated)):
+        elif isinstance(value, Allocated) and (held or value.is_model):
             yield value
 
 

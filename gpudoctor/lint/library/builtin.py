@@ -35,7 +35,7 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
-from gpudoctor.lint.events.files import ReadFile, Save
+from gpudoctor.lint.events.files import ReadFile, Save, as_path
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Divergence
@@ -393,7 +393,7 @@ def _spelled(call: Call) -> str:
 def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Values:
     # Every rank opens the same path: files written by several ranks are torn.
     if isinstance(mode, str) and mode[:1] in ("w", "a", "x"):
-        call.emit(Save, call="open", path=path, spelled=spelled, checkpoint=False)
+        call.emit(Save, call="open", path=as_path(path), spelled=spelled, checkpoint=False)
     else:
         call.emit(ReadFile, call="open")
     # What is read from a file that each rank has for itself is its own.

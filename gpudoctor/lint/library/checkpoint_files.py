@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Value, Values, single_of, text_of
-from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState
+from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState, as_path
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
@@ -42,7 +42,7 @@ def _save(call: Call, effect: SaveEffect) -> Values:
     places = [device_of(call.do, state.state_of) for _, state in states]
     on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
     call.emit(
-        Save, call=f".{call.name}" if call.receiver is not None else call.name, path=path, spelled=spelled,
+        Save, call=f".{call.name}" if call.receiver is not None else call.name, path=as_path(path), spelled=spelled,
         states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
         waits=effect.waits, checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
         shards=any(hands_out_shards(call.do, state) for _, state in states),
@@ -58,7 +58,7 @@ def _save_pretrained(call: Call[Module]) -> Values:
     # A whole state may be handed over.
     emptied = "state_dict" not in call.keywords and not call.open_ended and is_emptied(call.do, call.receiver)
     call.emit(
-        Save, call="save_pretrained", path=path, spelled=spelled, told_who=told_who, emptied=emptied,
+        Save, call="save_pretrained", path=as_path(path), spelled=spelled, told_who=told_who, emptied=emptied,
         states=(("", call.receiver),) if emptied else (), shards=emptied,
     )  # fmt: skip
     return singleton(NONE)
@@ -73,7 +73,7 @@ def _save_pipeline(call: Call[Unknown]) -> Values:
     holds = name.startswith(LIBRARIES_OF_MODELS) and PIPELINE.fits(name)
     if holds and not call.keywords.keys() & {"is_main_process", "save_function"}:
         path, spelled = _target(call, 0, "save_directory")
-        call.emit(Save, call="save_pretrained", path=path, spelled=spelled, checkpoint=False, whole=True)
+        call.emit(Save, call="save_pretrained", path=as_path(path), spelled=spelled, checkpoint=False, whole=True)
     return NOT_ANSWERED
 
 
@@ -129,7 +129,7 @@ def note_written(call: Call, file: Value, lines: Iterable[Values], by_logger: bo
             # Devices take what they get.
             if not path.all(lambda each: (text_of(each) or "").startswith("/dev/")):
                 call.emit(
-                    Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True, adds=adds,
+                    Save, call=call.name, path=as_path(path), spelled=spelled, checkpoint=False, whole=True, adds=adds,
                     by_logger=by_logger,
                 )  # fmt: skip
 
@@ -143,7 +143,7 @@ def _may_differ(line: Value) -> bool:
 def _save_to_disk(call: Call) -> Values:
     """A data set of the Hugging Face hub."""
     path, spelled = _target(call, 0, "dataset_path")
-    call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
+    call.emit(Save, call=call.name, path=as_path(path), spelled=spelled, checkpoint=False, whole=True)
     return NOT_ANSWERED
 
 
@@ -152,7 +152,7 @@ def _dump_configuration(call: Call) -> Values:
     """`cfg.dump("config.py")` of OpenMMLab; without a file it gives the text back."""
     path, spelled = _target(call, 0, "file")
     if path is not None:
-        call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
+        call.emit(Save, call=call.name, path=as_path(path), spelled=spelled, checkpoint=False, whole=True)
     return NOT_ANSWERED
 
 
@@ -275,7 +275,7 @@ def _load(call: Call) -> Values:
         escaped_from="torch.load",
     )
     call.emit(
-        Load, call=call.name, path=call.given("f"), spelled=call.spelled(0, "f"), result=result,
+        Load, call=call.name, path=as_path(call.given("f")), spelled=call.spelled(0, "f"), result=result,
         onto=devices_of(location, call.place),
         names_device=location is not None and location.any(lambda value: not value.is_none),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gpudoctor.lint.domain.value import FALSE, NONE, Const, Text, Unknown, Values
-from gpudoctor.lint.events.files import ChangeFolder
+from gpudoctor.lint.events.files import ChangeFolder, as_path
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import FolderEffect
 
@@ -39,5 +39,5 @@ def _emit(call: Call, path: Values | None, tolerant: Values | None, spelled: str
     # `exist_ok=args.overwrite` is the user's business.
     strict = tolerant is None or tolerant.all(lambda value: value in (FALSE, Const(0), NONE))
     tolerated = not strict or call.open_ended
-    call.emit(ChangeFolder, call=call.name, path=path, spelled=spelled, tolerated=tolerated, removes=removes)
+    call.emit(ChangeFolder, call=call.name, path=as_path(path), spelled=spelled, tolerated=tolerated, removes=removes)
     return singleton(NONE)

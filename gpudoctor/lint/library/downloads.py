@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.symbols import OpenFile
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, text_of
-from gpudoctor.lint.events.files import Download
+from gpudoctor.lint.events.files import Download, as_path
 from gpudoctor.lint.library.checkpoint_files import note_written, opened_for_writing, report_written
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import declared, functions
@@ -36,7 +36,7 @@ def _download(call: Call, effect: DownloadEffect) -> Values:
     path = call.given(effect.to)
     # Without a target `urlretrieve` takes a temporary file, another one in each process.
     if path is not None and path.single != NONE:
-        call.emit(Download, call=call.name, path=path)
+        call.emit(Download, call=call.name, path=as_path(path))
     return singleton(call.result(fresh=True))
 
 
@@ -60,7 +60,7 @@ def _fetch_by_command(call: Call) -> Values:
     name = (text_of(words[0]) or "").rpartition("/")[2] if words else ""
     for flag, target in itertools.pairwise(words):
         if text_of(flag) in _FETCH.get(name, ()) and target is not None:
-            call.emit(Download, call=name, path=singleton(target))
+            call.emit(Download, call=name, path=as_path(singleton(target)))
     return NOT_ANSWERED
 
 
@@ -94,7 +94,8 @@ def _clip(call: Call) -> Values:
     """OpenAI's CLIP by its name: written where it stays, with no lock. A path is no name."""
     name = call.text(0, "name")
     if name is not None and name.startswith(("RN", "ViT-")):
-        call.emit(Download, call=call.name, path=call.arg(3, "download_root") or singleton(Const("~/.cache/clip")))
+        root = call.arg(3, "download_root")
+        call.emit(Download, call=call.name, path=as_path(root or singleton(Const("~/.cache/clip"))))
     return NOT_ANSWERED
 
 
@@ -103,7 +104,8 @@ def _old_transformers(call: Call) -> Values:
     """What became transformers copies what it has fetched to its place, with no lock."""
     name = call.text(0, "pretrained_model_name_or_path") or "/"
     if call.name.endswith(".from_pretrained") and "/" not in name:
-        call.emit(Download, call=call.name, path=call.keywords.get("cache_dir") or singleton(Const("~/.cache/torch")))
+        folder = call.keywords.get("cache_dir")
+        call.emit(Download, call=call.name, path=as_path(folder or singleton(Const("~/.cache/torch"))))
     return MODELS.prefixes["transformers."](call)
 
 
@@ -115,7 +117,7 @@ def _write_fetched(call: Call) -> Values:
     opened, content = opened_for_writing(file), call.arg(0, "fsrc" if copied else "data")
     fetched = {_fetched_by(value) for value in content or ()} - {""}
     if opened is not None and len(fetched) == 1:
-        call.emit(Download, call=fetched.pop(), path=opened[0])
+        call.emit(Download, call=fetched.pop(), path=as_path(opened[0]))
     elif call.receiver is not None:
         note_written(call, call.receiver, call.args)
         report_written(call, file, call.args)

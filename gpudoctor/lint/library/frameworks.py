@@ -27,9 +27,21 @@ from gpudoctor.lint.domain.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values, int_of, single_of, text_of
+from gpudoctor.lint.domain.value import (
+    NONE,
+    TRUE,
+    Allocated,
+    Anonymous,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    int_of,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.files import Save, as_path
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -430,10 +442,11 @@ def _prepare(call: Call, effect: PrepareEffect) -> Values:
 
 def _prepared_here(call: Call, effect: PrepareEffect, managed: ManagedObject, value: Value) -> Value:
     made = prepared(call, managed, value)
-    call.emit(
-        Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended,
-        told=frozenset(call.keywords), by_itself=effect.by_itself,
-    )  # fmt: skip
+    if isinstance(value, (Allocated, Unknown)):
+        call.emit(
+            Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended,
+            told=frozenset(call.keywords), by_itself=effect.by_itself,
+        )  # fmt: skip
     return made
 
 
@@ -529,5 +542,5 @@ def _save_checkpoint(call: Call[ManagedObject]) -> Values:
     made_by_old = call.receiver.made_by.endswith(_FROM_OPTIONS)
     if not made_by_old and not call.do.modules.is_before("lightning", _WAITS_SINCE):
         return managed_method(call)
-    call.emit(Save, call=".save_checkpoint", path=call.given("filepath"))
+    call.emit(Save, call=".save_checkpoint", path=as_path(call.given("filepath")))
     return singleton(NONE)

@@ -9,7 +9,7 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, FileState, ProcessState
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of, term_of, text_of
-from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.files import Save, as_path
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.checkpoint_files import note_written
@@ -55,7 +55,9 @@ def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Valu
     mode = mode if isinstance(mode, str) else "a"
     # A log that begins anew: each process that opens it writes over the lines of the others.
     anew = path is not None and mode == "w"
-    call.emit(Save, call=call.name if anew else "open", path=path, spelled=spelled, checkpoint=False, whole=anew)
+    call.emit(
+        Save, call=call.name if anew else "open", path=as_path(path), spelled=spelled, checkpoint=False, whole=anew
+    )
     opened = OpenFile(call.allocation_site(), path, mode, spelled)
     file = call.unknown(opened, "a log file", escaped_from="logging.FileHandler")
     call.do.set_own_attribute(file.single, "baseFilename", path or singleton(call.result("a path")))

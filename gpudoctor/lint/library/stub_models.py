@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, OwnReading, RankIs, names_day
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values, single_of, text_of
-from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.collective import Collective, as_exchanged
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.process import RankAsked, ReadOwn
 from gpudoctor.lint.events.reporting import Scored, StartLogger
@@ -157,9 +157,9 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
     )
     subject = call.given(effect.writes or effect.sends or (function.first if function is not None else ""))
     call.emit(
-        Collective, call=name, by=library, subject=subject, effect=effect, in_place=bool(effect.writes),
-        returned=None if effect.waits else made, group=group_of(call.given("group")), asked=call.receiver,
-        spread=_is_spread(call, effect),
+        Collective, call=name, by=library, subject=as_exchanged(subject), effect=effect,
+        in_place=bool(effect.writes), returned=None if effect.waits else made,
+        group=group_of(call.given("group")), asked=call.receiver, spread=_is_spread(call, effect),
     )  # fmt: skip
     for value in flatten(call.do, list(subject or ())) if effect.writes else ():
         if isinstance(value, Tensor):

@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, SkipBatches, Split
 from gpudoctor.lint.events.event_context import agreement_on
-from gpudoctor.lint.events.files import Download
+from gpudoctor.lint.events.files import Download, as_path
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, answers
@@ -59,7 +59,7 @@ def _dataset(call: Call) -> Values:
         return singleton(call.result())
     # Nothing is locked: each rank that finds no files writes them.
     if call.is_true(-1, "download"):
-        call.emit(Download, call=call.name, path=call.arg(0, "root"))
+        call.emit(Download, call=call.name, path=as_path(call.arg(0, "root")))
     # torchvision's `train` flag tells the test set, where duplicates of padding matter.
     train = call.constant(1, "train") if "torchvision" in call.name else None
     # Nothing is decoded per item, so workers would only cost time.

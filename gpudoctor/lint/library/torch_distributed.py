@@ -41,7 +41,7 @@ from gpudoctor.lint.domain.value import (
     of_kinds,
     single_of,
 )
-from gpudoctor.lint.events.collective import Collective, ResultUsed
+from gpudoctor.lint.events.collective import Collective, ResultUsed, as_exchanged
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.hooks import HOOKS, told
@@ -184,11 +184,11 @@ def _collective(call: Call) -> Values:
     work = Work(call.allocation_site(), call.place, call.label, subject)
     group = group_of(call.given("group"))
     call.emit(
-        Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
+        Collective, call=name, subject=as_exchanged(target), group=group, asynchronous=asynchronous,
         group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, effect),
         on_cpu=() if effect.objects else tuple(each for each in call.sure_values() if _lies_on_cpu(call, each)),
         temporary=writes_into_copy(call, effect.writes), effect=effect, operation=_operation(call),
-        sent=call.given(effect.sends) if effect.sends else None,
+        sent=as_exchanged(call.given(effect.sends)) if effect.sends else None,
     )  # fmt: skip
     if effect.objects:
         note_pickled(call, call.given(effect.sends or effect.writes), sent=True)
@@ -315,9 +315,10 @@ def _functional(call: Call) -> Values:
         graph=True if known else None,
         forwards=frozenset().union(*(v.forwards for v in given)),
     )  # fmt: skip
+    subject = as_exchanged(call.args[0] if call.args else call.given("tensor"))
     call.emit(
-        Collective, call=name, by="torch.distributed.nn", subject=call.args[0] if call.args else call.given("tensor"),
-        in_place=False, returned=result, effect=call.effect(CollectiveEffect) or CollectiveEffect(),
+        Collective, call=name, by="torch.distributed.nn", subject=subject, in_place=False,
+        returned=result, effect=call.effect(CollectiveEffect) or CollectiveEffect(),
         group=group_of(call.given("group")),
     )  # fmt: skip
     call.do.set_flag(result, TensorState.reduced)
