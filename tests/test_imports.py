@@ -55,9 +55,25 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # What a rule is told goes on to the report: which answers made it silent.
     "gpudoctor.lint.guard_log": {"gpudoctor.lint.domain", "gpudoctor.coverage", "gpudoctor.diagnostic"},
+    # What happened, which ranks came there, and what rules may ask of it: each sees the one before.
+    "gpudoctor.lint.execution_log": {
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
+        "gpudoctor.lint.guard_log",
+        "gpudoctor.coverage",
+        "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint.reached_ranks": {
+        "gpudoctor.lint.execution_log",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
+    },
     # What a program may ask of its project, and who answers.
     "gpudoctor.lint.project_answers": set(),
     "gpudoctor.lint.program": {
+        "gpudoctor.lint.reached_ranks",
         "gpudoctor.lint.project_answers",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -339,6 +355,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.analyze": {
+        "gpudoctor.lint.domain",
         "gpudoctor.coverage",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.judge_entry",

@@ -24,6 +24,7 @@ from gpudoctor.lint.domain.function import Namespace as Namespace
 from gpudoctor.lint.domain.function import class_of as class_of
 from gpudoctor.lint.domain.group import ManagedObject as ManagedObject
 from gpudoctor.lint.domain.group import Work as Work
+from gpudoctor.lint.domain.launch_world import LaunchWorld as LaunchWorld
 from gpudoctor.lint.domain.module import UNSEEN as UNSEEN
 from gpudoctor.lint.domain.module import Module as Module
 from gpudoctor.lint.domain.module import StateDict as StateDict
@@ -116,6 +117,8 @@ from gpudoctor.lint.events.event_context import Event as Event
 from gpudoctor.lint.events.event_context import Loop as Loop
 from gpudoctor.lint.events.event_context import RankAgreement as RankAgreement
 from gpudoctor.lint.events.event_context import agreement_on as agreement_on
+from gpudoctor.lint.events.event_context import only_some_ranks as only_some_ranks
+from gpudoctor.lint.events.event_context import ranks_in_words as ranks_in_words
 from gpudoctor.lint.events.files import OF_ONE_NODE as OF_ONE_NODE
 from gpudoctor.lint.events.files import ChangeFolder as ChangeFolder
 from gpudoctor.lint.events.files import Download as Download
@@ -224,10 +227,7 @@ from gpudoctor.lint.launchfiles.start import ProgramStart as ProgramStart
 from gpudoctor.lint.launchfiles.start import StartedBy as StartedBy
 from gpudoctor.lint.launchfiles.start import Starter as Starter
 from gpudoctor.lint.launchfiles.start import StartOption as StartOption
-from gpudoctor.lint.program import LaunchWorld as LaunchWorld
 from gpudoctor.lint.program import Program as Program
-from gpudoctor.lint.program import only_some_ranks as only_some_ranks
-from gpudoctor.lint.program import ranks_in_words as ranks_in_words
 from gpudoctor.lint.program_facts import EngineUser as EngineUser
 from gpudoctor.lint.program_facts import ProgramFacts as ProgramFacts
 from gpudoctor.lint.questions.addresses import HERE as HERE

@@ -11,17 +11,18 @@ from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler, SetEpoch
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import Load, Save
 from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
-from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event, Loop
+    from gpudoctor.lint.program import Program
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.flow.interning import own_keys
 from gpudoctor.lint.judge_entry import judged
 from gpudoctor.lint.process_state import with_room
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.results.starting_facts import facts_with
 from gpudoctor.lint.results.worlds import with_starts, with_worlds

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.heuristics import RANK
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.launched_numbers import Sizes
-from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import asks_setting_for_rank
-from gpudoctor.lint.domain.value import Anonymous, Text, Unknown, Value, Values
-from gpudoctor.lint.events.collective import Collective, LeaveLoop
+from gpudoctor.lint.domain.value import Text, Value, Values
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
-from gpudoctor.lint.events.event_context import Event, Loop
-from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import (
     SILENT_SAMPLER,
     Chosen,
     Escape,
-    Guess,
     Imprecision,
     LoopRun,
     Prepare,
     Stop,
     UseManaged,
 )
-from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
+from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
-    Caught,
     DestroyGroup,
     EnvironmentRead,
     EnvironmentWrite,
@@ -43,25 +35,24 @@ from gpudoctor.lint.events.process import (
     RankAsked,
     Spawn,
 )
-from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import (
     Backward,
-    ClearGradients,
     EngineStep,
     MakeOptimizer,
     OptimizerStep,
     TakeGradient,
 )
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy, asked_on_each, disjunction
-from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, asked_on_each
+from gpudoctor.lint.guard_log import Gone, Standing
 from gpudoctor.lint.project_answers import Starts, UsedNames
+from gpudoctor.lint.reached_ranks import LogOfRanks
 from gpudoctor.manifest.compiled import preparing
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from gpudoctor.lint.domain.tensor import Tensor
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.events.option_defaults import Option
     from gpudoctor.lint.flow.valueset import ValueSet
     from gpudoctor.manifest.framework_roles import TrainingPart
@@ -74,24 +65,8 @@ if TYPE_CHECKING:
             """What stands in it."""
 
 
-E = TypeVar("E", bound=Event)
-F = TypeVar("F", bound=Event)
-
-
 _MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"})
 """Variables by which processes find each other."""
-
-
-class LaunchWorld(enum.Enum):
-    """How the program is launched."""
-
-    TORCHRUN = "torchrun"
-    SPAWN = "spawn"
-    SINGLE = "single"
-
-    @property
-    def several_processes(self) -> bool:
-        return self is not LaunchWorld.SINGLE
 
 
 @dataclass(frozen=True)
@@ -107,26 +82,17 @@ class Assumptions:
     """The user starts several processes of a program for one: as if it made their process group before this place."""
 
 
-@dataclass(frozen=True)
-class Program:
-    """What one entry file does in one launch world. Read only.
-
-    `log` is the list of events in order; `has_entry` is False for a file that starts nothing, whose functions were
-    executed one by one with unknown arguments.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Program(LogOfRanks):
+    """What one entry file does in one launch world."""
 
     entry: str
-    world: LaunchWorld
-    log: tuple[Event, ...]
-    has_entry: bool = True
     files: frozenset[str] = frozenset()
     """The files of the project that were read for it, as they are shown."""
     sources: tuple[CodeFile, ...] = ()
     """These files themselves."""
     may_run: Callable[[], UsedNames] = field(default=UsedNames, compare=False)
     """Says what code of it names that may run, as far as names tell: also where no call led."""
-    parts: Mapping[Value, frozenset[Value]] = field(default_factory=dict)
-    """The modules that each module has taken in, on any path."""
     worlds: frozenset[LaunchWorld] = frozenset()
     """All the ways of launching for which the entry is read, this one among them."""
     names_before: Mapping[Location, list[dict[str, Values]]] = field(default_factory=dict)
@@ -174,15 +140,6 @@ class Program:
     """How the project's own scripts and READMEs start it."""
     evaluations: int = 0
     """Expressions that were evaluated for it: what executing it once more takes."""
-    answers: GuardLog = field(default_factory=GuardLog, compare=False)
-    """What a rule was told that makes it silent."""
-
-    @property
-    def whole(self) -> bool:
-        """It has an entry: where not, nothing may be said about what is absent."""
-        if not self.has_entry:
-            self.answers.note(Cause.NO_ENTRY)
-        return self.has_entry
 
     def presence(self, *, knows: AbstractSet[str] = frozenset()) -> bool:
         """For a rule of presence, "this line does X": what was seen happens in processes that train together, and means
@@ -196,46 +153,6 @@ class Program:
         if not self.whole or self.managed_by - knows or self.cut_short:
             return False
         return of is None or of not in self.escaped
-
-    @cached_property
-    def _by_type(self) -> dict[type[Event], list[Event]]:
-        groups: dict[type[Event], list[Event]] = {}
-        for event in self.log:
-            groups.setdefault(type(event), []).append(event)
-        return groups
-
-    @cached_property
-    def happened(self) -> dict[str, list[Event]]:
-        """The events, by the names of their classes."""
-        return {kind.__name__: events for kind, events in self._by_type.items()}
-
-    @cached_property
-    def _by_place(self) -> dict[Location, list[Event]]:
-        places: dict[Location, list[Event]] = {}
-        for event in self.log:
-            places.setdefault(event.location, []).append(event)
-        return places
-
-    def at(self, place: Location) -> Sequence[Event]:
-        """What happens there, in order."""
-        return self._by_place.get(place, ())
-
-    @overload
-    def events(self, kind: type[E], /) -> Iterator[E]: ...
-    @overload
-    def events(self, kind: type[E], other: type[F], /) -> Iterator[E | F]: ...
-    @overload
-    def events(self, *types: type[E]) -> Iterator[E]: ...
-    def events(self, *types: type[Event]) -> Iterator[Event]:
-        """The events of these types, in order."""
-        if len(types) == 1:
-            return iter(self._by_type.get(types[0], ()))
-        found = [event for kind in types for event in self._by_type.get(kind, ())]
-        return iter(sorted(found, key=lambda event: event.order))
-
-    def has(self, *types: type[Event]) -> bool:
-        """Some event of these types happened."""
-        return any(kind in self._by_type for kind in types)
 
     @property
     def spawned(self) -> bool:
@@ -456,11 +373,6 @@ class Program:
         what, at = (into.into, into.location) if into is not None else ("code", None)
         self.answers.note(Cause.UNREAD, what, at, about)
 
-    @cached_property
-    def lost(self) -> tuple[Imprecision, ...]:
-        """Where knowledge ended."""
-        return tuple(self.events(Imprecision))
-
     @property
     def cut_short(self) -> bool:
         """A limit was reached: something may have been overlooked."""
@@ -471,11 +383,6 @@ class Program:
     def cut_before(self, event: Event) -> bool:
         """A limit was reached before this: something that has to come before it may have been overlooked."""
         return self.cut_short and any(stop.order < event.order for stop in self.stops)
-
-    @cached_property
-    def stops(self) -> tuple[Imprecision, ...]:
-        """The limits that were reached."""
-        return tuple(event for event in self.lost if event.limit)
 
     @property
     def limits(self) -> tuple[Imprecision, ...]:
@@ -511,6 +418,12 @@ class Program:
         return tuple(self.events(UseManaged))
 
     @cached_property
+    def of_ranks(self) -> Program:
+        """The program without what the process that starts the ranks does alone, be it a training of its own."""
+        log = self.log_of_ranks
+        return self if len(log) == len(self.log) else replace(self, log=log)
+
+    @cached_property
     def by_itself(self) -> Program | None:
         """The program without the branches on which frameworks take charge, where it trains on another one: a framework
         answers for what it does there alone. None where no choice of the user keeps them out."""
@@ -524,22 +437,6 @@ class Program:
             return None
         left = (each for each in self.log if not isinstance(each, UseManaged) and not each.condition.excludes(without))
         return replace(self, log=tuple(left))
-
-    @cached_property
-    def guesses(self) -> dict[Location, Guess]:
-        """Where something was taken for what its name says."""
-        return {event.location: event for event in self.events(Guess)}
-
-    @cached_property
-    def forwards(self) -> dict[Hashable, Forward]:
-        """Module calls by their identity, as tensors' graphs name them."""
-        return {event.identity: event for event in self.events(Forward)}
-
-    def calls_in_graph(self, of: Backward | Tensor) -> list[Forward]:
-        """The module calls through which a value was made, or through which gradients flow, in order."""
-        # A graph may name calls of an earlier execution, which the log no longer holds.
-        found = [call for identity in of.forwards if (call := self.forwards.get(identity)) is not None]
-        return sorted(found, key=lambda call: call.order)
 
     @cached_property
     def options(self) -> dict[Hashable, Option]:
@@ -605,47 +502,6 @@ class Program:
         made = (each for each in self.events(InitGroup) if each.condition == ALWAYS and each.init_method is None)
         return next((each.location for each in made if each.rank is None and each.world_size is None), None)
 
-    def by_one_process(self, event: Event) -> bool:
-        """The process that starts the others does this, or the only one there is."""
-        if self.world is not LaunchWorld.SPAWN:
-            return self.world is LaunchWorld.SINGLE
-        return not any(spawn.location in event.context.calls for spawn in self.events(Spawn))
-
-    @cached_property
-    def of_ranks(self) -> Program:
-        """The program without what the process that starts the ranks does alone, be it a training of its own."""
-        if self.world is not LaunchWorld.SPAWN:
-            return self
-        log = tuple(each for each in self.log if not (isinstance(each, _DEEDS) and self.by_one_process(each)))
-        return self if len(log) == len(self.log) else replace(self, log=log)
-
-    def by_every_rank(self, event: Event) -> bool:
-        """Each of several processes does this: no test that asks for the rank, or may, lets only some pass."""
-        by = event.condition.passed_by
-        passed = by is PassedBy.EVERY_RANK or (by is PassedBy.UNCERTAIN and self._whichever_it_is(event))
-        alone = self.by_one_process(event) or self.without_others(event)
-        asked = any(map(asks_setting_for_rank, event.condition.literals))
-        met = self.has_entry or (event.context.frames[:2] in self._met_in and not _asks_caller(event)) or self.whole
-        return met and passed and not alone and not asked
-
-    @cached_property
-    def _met_in(self) -> frozenset[Hashable]:
-        """Of a file that starts nothing the outermost frames in which ranks meet: all of them call these functions."""
-        meeting = (*self._starts, *self.events(Collective), *(each for each in self.events(Backward) if each.managed))
-        surely = (each for each in meeting if each.condition.passed_by is PassedBy.EVERY_RANK)
-        return frozenset(each.context.frames[:2] for each in surely)
-
-    def _whichever_it_is(self, event: Event) -> bool:
-        """The same is done to the other object of a choice: `model.save_pretrained()`, of one of two models."""
-        same = (each for each in self.events(type(event)) if each.led_there == event.led_there)
-        either = (disjunction(event.condition, each.condition) for each in same if each.loops == event.loops)
-        return any(each is not None and each.passed_by is PassedBy.EVERY_RANK for each in either)
-
-    def without_others(self, event: Event) -> bool:
-        """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train
-        in more."""
-        return bool(self._starts) and all(start.condition.excludes(event.condition) for start in self._starts)
-
     @property
     def first_worker(self) -> str:
         """The test for the first of the processes that it starts itself, where they make no process group that could be
@@ -674,91 +530,6 @@ class Program:
         asked = any(event.has_default is not False for event in sizes)
         return asked or LaunchWorld.SINGLE in self.worlds or bool(self.assumptions.switches)
 
-    @cached_property
-    def _starts(self) -> tuple[Event, ...]:
-        several = (event for event in self.events(UseManaged) if event.several)
-        # Of frameworks that may train in one process as well, whatever takes charge.
-        return (*self.events(InitGroup), *self.events(Spawn), *several) or tuple(self.events(UseManaged))
-
-    def on_both_sides(self, event: Event) -> bool:
-        """All ranks come here: no test on the rank leads here, or its other side leads to the very same place.
-
-        `if rank == 0: train(writer) else: train(None)` trains on every rank.
-        """
-        guards = event.condition.depending_on(Divergence.RANK)
-        if not guards:
-            return True
-        others = (each.negated() for each in guards[:1]) if len(guards) == 1 else ()
-        return any(
-            other.location == event.location and other.condition.depending_on(Divergence.RANK) == (negated,)
-            for negated in others
-            for other in self.events(type(event))
-        )
-
-    def in_known_order(self, one: Event, other: Event) -> bool:
-        """What came first is known: functions of a library are read one by one, whichever is called first."""
-        return self.has_entry or one.context.frames[:2] == other.context.frames[:2]
-
-    def shared_by(self, event: Event) -> Condition:
-        """What had to hold for all events of its kind at its place: told once, they need no more than that."""
-        alike = (each.condition for each in self.at(event.location) if type(each) is type(event))
-        return reduce(Condition.intersection, alike, event.condition)
-
-    def is_caught(self, event: Event, error: str) -> bool:
-        """A handler around takes this exception of Python's there, and the program goes on: nothing ends."""
-        return self.handler_of(event, error) is not None
-
-    def handler_of(self, event: Event, error: str) -> Caught | None:
-        """The handler that takes it."""
-        return next((each for each in self.events(Caught) if each.takes(error) and each.tries(event)), None)
-
-    def within(self, module: Value) -> frozenset[Value]:
-        """The module under all wrappers, with all its parts."""
-        core = module.core
-        known = self._within.get(core)
-        if known is not None:
-            return known
-        found: set[Value] = set()
-        todo = [core]
-        while todo:
-            each = todo.pop()
-            if each not in found:
-                found.add(each)
-                todo += (*self.parts.get(each, ()), *(each.members if isinstance(each, Module) else ()))
-        known = self._within[core] = frozenset(found)
-        return known
-
-    @cached_property
-    def _within(self) -> dict[Value, frozenset[Value]]:
-        """What was found out about modules: a dozen rules ask about the same ones."""
-        return {}
-
-    def iterations_of(self, loader: Value) -> tuple[Iterate, ...]:
-        """The loops over a loader."""
-        return tuple(event for event in self.events(Iterate) if event.loader == loader)
-
-    def during(self, loop: Loop, *types: type[E]) -> Iterator[E]:
-        """The events of these types inside one execution of a loop."""
-        return (event for event in self.events(*types) if any(each.identity == loop.identity for each in event.loops))
-
-
-_DEEDS = (
-    Backward,
-    ClearGradients,
-    Collective,
-    Forward,
-    Iterate,
-    LeaveLoop,
-    MakeSampler,
-    MetricShown,
-    ModeChange,
-    OptimizerStep,
-    Save,
-    TakeGradient,
-)
-"""What is over when it is done, and a sampler, which ranks make for themselves. What else is made, moved or loaded may
-be handed to them."""
-
 
 _STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.SLURM: "slurm"}
 
@@ -767,28 +538,5 @@ def _has_one_member(group: InitGroup) -> bool:
     return group.number_of_ranks == 1 or group.only_backend == "fake"
 
 
-def only_some_ranks(event: Event) -> bool:
-    """The path to this event depends on the rank."""
-    return bool(event.condition.divergence & Divergence.RANK)
-
-
-def ranks_in_words(event: Event) -> str:
-    """Which ranks get here, for a message: `rank 0 only`, `some ranks only`, `every rank`."""
-    guards = event.rank_guards
-    if not guards:
-        return "every rank"
-    for guard in guards:
-        if guard.atom.ranks:
-            return f"{guard.atom.ranks} only" if guard.holds else f"all ranks but {guard.atom.ranks}"
-    return "some ranks only"
-
-
 def _in_text(place: Location | None) -> tuple[str, int, int]:
     return (place.path, place.line, place.column) if place is not None else ("", 0, 0)
-
-
-def _asks_caller(event: Event) -> bool:
-    """A test on its way asks what the caller of a function hands over as its rank, as far as the name can tell."""
-    terms = (part.term for each in event.condition for part in provenance_of(each) if isinstance(part, Unknown))
-    given = (term.of for term in terms if isinstance(term, Anonymous) and term.kind == "parameter")
-    return any(isinstance(each, tuple) and RANK.fits(each[-1]) for each in given)

@@ -13,9 +13,10 @@ import pytest
 from gpudoctor import cli, registry
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint import started_entry
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.process import SeedSet
-from gpudoctor.lint.program import LaunchWorld, Program
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.project import ModuleFile, Project
 
 if TYPE_CHECKING:

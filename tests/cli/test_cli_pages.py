@@ -18,6 +18,7 @@ from gpudoctor.cli import plan
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
@@ -31,7 +32,7 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import OptimizerStep
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.program import LaunchWorld, Program
+from gpudoctor.lint.program import Program
 from gpudoctor.plain import from_plain
 from gpudoctor.probe.inventory import take
 from gpudoctor.probe.inventory.facts import Driver, Inventory

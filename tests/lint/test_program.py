@@ -7,14 +7,15 @@ import pytest
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
-from gpudoctor.lint.events.event_context import EventContext, Loop
+from gpudoctor.lint.events.event_context import EventContext, Loop, only_some_ranks, ranks_in_words
 from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Literal
-from gpudoctor.lint.program import LaunchWorld, Program, only_some_ranks, ranks_in_words
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 
 HERE = Location("train.py", 1)
@@ -29,7 +30,7 @@ RANK_ZERO = Literal(Atom("rank 0", Divergence.RANK, ranks="rank 0"), True)
 
 
 def program(*log: object, world: LaunchWorld = LaunchWorld.TORCHRUN, **more: object) -> Program:
-    return Program("train.py", world, log, **more)  # type: ignore[arg-type]
+    return Program(entry="train.py", world=world, log=log, **more)  # type: ignore[arg-type]
 
 
 def lost(when: Condition = ALWAYS, loops: tuple[Loop, ...] = (), order: int = 0) -> Imprecision:

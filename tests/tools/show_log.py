@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.interp.launch_worlds import programs_of
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.source.project import Project
 from gpudoctor.record import fields
 

@@ -169,3 +169,19 @@ class Event:
     def local_guards(self) -> tuple[Literal, ...]:
         """The tests on data of this rank alone that had to come out right to get here."""
         return self.context.condition.depending_on(Divergence.LOCAL)
+
+
+def only_some_ranks(event: Event) -> bool:
+    """The path to this event depends on the rank."""
+    return bool(event.condition.divergence & Divergence.RANK)
+
+
+def ranks_in_words(event: Event) -> str:
+    """Which ranks get here, for a message: `rank 0 only`, `some ranks only`, `every rank`."""
+    guards = event.rank_guards
+    if not guards:
+        return "every rank"
+    for guard in guards:
+        if guard.atom.ranks:
+            return f"{guard.atom.ranks} only" if guard.holds else f"all ranks but {guard.atom.ranks}"
+    return "some ranks only"

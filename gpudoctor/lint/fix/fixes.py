@@ -16,7 +16,8 @@ from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import LaunchWorld, Program
+    from gpudoctor.lint.domain.launch_world import LaunchWorld
+    from gpudoctor.lint.program import Program
 
 MAX_REWRITTEN = 1_000_000
 """Characters of statements that are written anew for the fixes of one entry: about a second."""

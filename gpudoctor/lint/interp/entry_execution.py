@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, is_test
 from gpudoctor.lint.discovery.top_level import DEFINITIONS, is_main_guard
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import IsTrue
 from gpudoctor.lint.events.event_context import Event, EventContext
@@ -23,7 +24,7 @@ from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_LIBRARY_STATEMENTS
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.interp.written_switches import written_switches
-from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
+from gpudoctor.lint.program import Assumptions, Program
 from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project

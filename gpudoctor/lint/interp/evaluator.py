@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.launched_numbers import Sizes, asks_for_size, decided
 from gpudoctor.lint.domain.symbols import HandlerHasRun
 from gpudoctor.lint.domain.value import Value, Values, int_of
@@ -27,7 +28,6 @@ from gpudoctor.lint.interp.execution_state import ExecutionState
 from gpudoctor.lint.interp.function_traits import traits_of_tree
 from gpudoctor.lint.interp.limits import MAX_AT_END
 from gpudoctor.lint.interp.position import Frame, PathExit, Within
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.file_queries import folder_above, is_folder
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import dataclass, replace

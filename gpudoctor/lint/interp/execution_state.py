@@ -58,10 +58,10 @@ from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
+    from gpudoctor.lint.domain.launch_world import LaunchWorld
     from gpudoctor.lint.interp.function_traits import CallMemory, Habit, Summary
     from gpudoctor.lint.interp.written_switches import WrittenSwitches
     from gpudoctor.lint.library_context import Listener
-    from gpudoctor.lint.program import LaunchWorld
     from gpudoctor.lint.source.project import ModuleFile, Project
 
     Owner = TypeVar("Owner", bound=Value)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AnyOf, IsTrue, asked_of
@@ -25,7 +26,7 @@ from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, EntryStart, execute
 from gpudoctor.lint.interp.limits import MAX_BEFORE_TRAINING, MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
 from gpudoctor.lint.interp.operators import asks_text
-from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
+from gpudoctor.lint.program import Assumptions, Program
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:

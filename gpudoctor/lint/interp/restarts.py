@@ -7,6 +7,7 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Compares, OneOf, speaks_of
 from gpudoctor.lint.domain.value import Const, Truth, Unknown, Value, Values, text_of
@@ -17,7 +18,6 @@ from gpudoctor.lint.flow.condition import Condition, Inequality, Literal, comple
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.limits import MAX_UNDECIDED
 from gpudoctor.lint.interp.position import Frame, Position
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.record import dataclass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.program import only_some_ranks
+from gpudoctor.lint.events.event_context import only_some_ranks
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Related, Severity
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.symbols import Compares, IsTrue, Widened, WrittenSwitch
 from gpudoctor.lint.domain.value import Const, Unknown, Value, single_of
@@ -15,7 +16,6 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.option_defaults import comes_to, flags_in, is_emptied, only_where, only_with
 from gpudoctor.lint.flow.condition import Atom, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.record import fields, replace
 
 if TYPE_CHECKING:

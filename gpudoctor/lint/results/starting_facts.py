@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Const, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
@@ -14,7 +15,6 @@ from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.program_facts import RANKS_OF_TASKS, EngineUser, ProgramFacts
 from gpudoctor.record import replace
 

@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import ChangeFolder, lacking
-from gpudoctor.lint.program import only_some_ranks
 from gpudoctor.lint.questions.waiting_ranks import others_wait
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, waits_for_all

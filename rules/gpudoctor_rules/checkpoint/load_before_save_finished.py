@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import Load, Save, ShardedState
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.repair.repair import Always, Before, Code, Either, Imported, Repair
 from gpudoctor.lint.repair.snippets import waits_for_all
 from gpudoctor.rule import Rule

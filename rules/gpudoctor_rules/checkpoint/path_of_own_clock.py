@@ -32,10 +32,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import ChangeFolder, Load, Save
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.process import ReadOwn, SeedSet
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.questions.own_readings import readings_in_path
 from gpudoctor.record import dataclass, field
 from gpudoctor.rule import Rule

@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
+from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import Load, Save, lacking
 from gpudoctor.lint.events.knowledge import LoopRun, Prepare
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.program import only_some_ranks
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first

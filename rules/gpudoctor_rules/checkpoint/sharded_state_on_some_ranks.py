@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import Save, ShardedState
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 

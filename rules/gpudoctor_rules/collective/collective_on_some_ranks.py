@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.program import Program, ranks_in_words
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, story
@@ -42,6 +42,7 @@ from gpudoctor_rules.collective._together import lonely_collectives
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Recording
+    from gpudoctor.lint.program import Program
 
 
 class CollectiveOnSomeRanks(Rule):

@@ -31,14 +31,15 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import reached_alone, story
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Recording
+    from gpudoctor.lint.program import Program
 
 AMONG_MEMBERS = "use_local_synchronization"
 

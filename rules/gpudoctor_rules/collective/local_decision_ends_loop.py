@@ -39,10 +39,10 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.process import Caught, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
-from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.lint.questions.asked_in_tests import asks_clock, asks_output, asks_own_reading, asks_signal
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
@@ -52,6 +52,7 @@ from gpudoctor_rules.collective._together import JointStep, called_instead, miss
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Literal, Recording
+    from gpudoctor.lint.program import Program
 
 MAY_AGREE = "The ranks may agree for a reason that cannot be seen here, such as equal data."
 SIGNAL = "A signal reaches each rank at a moment of its own."

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, SchedulerStep
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule

@@ -43,9 +43,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -55,6 +55,7 @@ from gpudoctor_rules.collective._together import lonely_collectives, sharded_in_
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Location, Recording, Value
+    from gpudoctor.lint.program import Program
 
 _BUFFERS = "A model without buffers, such as those of batch norm, sends none here and waits for nobody."
 _GATHERS = "Each forward gathers the parameters from all ranks, so it waits for the others."

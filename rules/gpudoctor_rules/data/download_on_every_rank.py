@@ -30,9 +30,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.program import only_some_ranks
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.snippets import first_goes_ahead
 from gpudoctor.rule import Rule

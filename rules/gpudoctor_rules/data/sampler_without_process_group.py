@@ -31,18 +31,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 from gpudoctor_rules.data._passes import first_name
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Recording, Sampler, Values
+    from gpudoctor.lint.program import Program
 
 
 class SamplerWithoutProcessGroup(Rule):

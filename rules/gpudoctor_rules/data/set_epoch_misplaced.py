@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 

@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import WrapperKind, chain_of
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.questions.devices_compared import (
     certain_device,
     device_called,

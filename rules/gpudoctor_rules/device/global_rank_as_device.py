@@ -29,10 +29,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.questions.addresses import is_here
 from gpudoctor.lint.repair.repair import After, Code, Fresh, Holds, Repair, Substitute
 from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL, local_rank_of

@@ -34,10 +34,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.device import on_gpu
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
 from gpudoctor.lint.events.process import Spawn
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import FORKED
 

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import (
@@ -45,7 +46,6 @@ from gpudoctor.lint.events.process import (
     EnvironmentRead,
     SettingRead,
 )
-from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.repair.repair import (
     Code,
     Either,
@@ -62,6 +62,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Recording, Value
+    from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Process, RecordedOption
 
 REMEDY = (

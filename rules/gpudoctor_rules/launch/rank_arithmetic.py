@@ -34,9 +34,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.questions.addresses import is_here
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK, PORT_TAKEN

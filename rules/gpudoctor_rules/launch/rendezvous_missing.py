@@ -38,8 +38,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn, meets_by_environment
-from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, RepairStep, SetArgument, SetArguments
 from gpudoctor.lint.repair.snippets import LOCAL
@@ -48,6 +48,7 @@ from gpudoctor_rules._error_texts import NO_RANK
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Recording
+    from gpudoctor.lint.program import Program
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 

@@ -35,8 +35,8 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import GLOO_TIMEOUT, NCCL_TIMEOUT

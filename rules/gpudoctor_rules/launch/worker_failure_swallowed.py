@@ -32,11 +32,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import Swallowed
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 

@@ -35,8 +35,8 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 

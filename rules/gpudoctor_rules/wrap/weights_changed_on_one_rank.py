@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.events.acting_place import under_the_test
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.model import WeightsDrawn
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule

@@ -10,6 +10,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import Range, Slice
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Setting
@@ -17,7 +18,6 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.questions.names import name_of
 
 HERE, THERE = Location("train.py", 1), Location("train.py", 2)

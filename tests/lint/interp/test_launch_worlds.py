@@ -6,12 +6,12 @@ import textwrap
 
 import pytest
 
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.interp import entry_execution
-from gpudoctor.lint.program import LaunchWorld
 
 SPAWNED = {
     "mp.spawn": """

@@ -8,6 +8,7 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Dataset
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scheduler
 from gpudoctor.lint.domain.symbols import Setting
@@ -15,7 +16,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.interp.widening import widened
-from gpudoctor.lint.program import LaunchWorld, Program
+from gpudoctor.lint.program import Program
 from tests.support.linting import lint
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def test_wrappers_of_several_kinds_have_nothing_in_common() -> None:
 
 def test_a_model_has_all_that_it_may_be_as_parts() -> None:
     (one,) = widened("x", ValueSet(map(Binding, SEVERAL[Wrapper])))
-    program = Program("train.py", LaunchWorld.TORCHRUN, ())
+    program = Program(entry="train.py", world=LaunchWorld.TORCHRUN, log=())
     assert program.within(one) >= {each.core for each in SEVERAL[Wrapper]}
 
 

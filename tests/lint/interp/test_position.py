@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from unittest.mock import MagicMock
 
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import ReplicaWrite
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.position import NOTHING, OnPath, Position, Recorded
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.project import Project
 
 ON_PATH = [*OnPath.__slots__]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.events.event_context import only_some_ranks, ranks_in_words
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.flow.condition import Divergence, PassedBy
-from gpudoctor.lint.program import only_some_ranks, ranks_in_words
 from tests.support.paper import Revealed
 
 IMPORTS = "import argparse, os, torch, torch.distributed as dist\n"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.interp import entry_execution, execution_state, launch_worlds, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.source.project import ModuleFile, Project
 

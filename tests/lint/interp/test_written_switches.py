@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor import api
+from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.program import LaunchWorld
 from tests.support.paper import execute
 
 if TYPE_CHECKING:
