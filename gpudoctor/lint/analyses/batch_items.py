@@ -120,15 +120,12 @@ def _is_gpu(device: Value | None) -> bool:
 def _note_gpu(do: LibraryContext, loader: Loader, events: list[Event]) -> None:
     """Log where what is done for each item surely uses a GPU."""
     for event in events:
-        used = isinstance(event, DeviceUsed) and event.purpose in ("move", "factory") and event.certain
+        if not isinstance(event, DeviceUsed) or event.purpose not in ("move", "factory") or not event.certain:
+            continue
         # What stands under a test may be switched off where there are workers.
-        if used and _is_cuda(event) and not event.condition.difference(do.path):
+        if event.device.is_cuda and not event.condition.difference(do.path):
             do.emit(ItemOnGpu, at=event.location, loader=loader)
             return
-
-
-def _is_cuda(event: Event) -> bool:
-    return isinstance(event, DeviceUsed) and event.device.is_cuda
 
 
 def _analyze_items(do: LibraryContext, dataset: Value, loader: Loader, node: ast.AST) -> None:

@@ -22,7 +22,7 @@ def _note_dropped(
     do: LibraryContext, call: ast.Call, values: Values, receivers: Callable[[], list[Value]], shown: bool
 ) -> None:
     # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
-    dropped = [value for value in values.restrict(do.path) if isinstance(value, Allocated) or _is_agreed(value)]
+    dropped = [value for value in values.restrict(do.path) if isinstance(value, Allocated) or value.agreed]
     # `x.float()` at the end of a cell is there to be looked at.
     dropped = [value for value in dropped if not (shown and isinstance(value, Tensor))]
     if not dropped:
@@ -47,7 +47,3 @@ def _note_unwrapped(do: LibraryContext, call: ast.Call, values: Values, name: st
     only = values.single
     if name == "module" and isinstance(only, Wrapper) and only.place == do.place(call):
         do.emit(Discard, at=only.place, value=only, call=only.kind.value, kept=name)
-
-
-def _is_agreed(value: Value) -> bool:
-    return value.agreed

@@ -92,7 +92,7 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
 def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:
     """What a rehearsed forward returns, `return logits, F.cross_entropy(…)`: asked while its containers are there."""
     return {
-        TensorState.returned_means: _handed_on(do, returned) or _places(do, returned, _is_mean),
+        TensorState.returned_means: _handed_on(do, returned) or _places(do, returned, lambda value: value.mean),
         TensorState.returned_graphs: _places(do, returned, _has_graph),
     }
 
@@ -135,10 +135,6 @@ def _parts(do: LibraryContext, returned: Value | None) -> list[tuple[Const | Non
             fields = {name: do.own_attribute(returned, name) for name in fields_of(cls)}
             return [(Const(name), values) for name, values in fields.items() if values is not None]
     return None
-
-
-def _is_mean(value: Value) -> bool:
-    return value.mean
 
 
 def _has_graph(value: Value) -> bool:

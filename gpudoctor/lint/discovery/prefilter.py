@@ -91,7 +91,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
         gpu = bool(re.search(_GPU, text))
         for statement in _standing_on(lines, file.tree.body):
             names = _names_in(_parts_on(lines, statement), imported)
-            if any(map(is_telling, names)) or (gpu and _any(_CLOCK, names)):
+            if any(map(is_telling, names)) or (gpu and any(re.search(_CLOCK, name) for name in names)):
                 if not isinstance(statement, _DEFINITIONS):
                     return None
                 found.add(statement.name)
@@ -151,10 +151,6 @@ class _NameSearch:
             if at >= 0 and line <= self._last[at]:
                 found.add(self._names[at])
         return found
-
-
-def _any(pattern: str, names: set[str]) -> bool:
-    return any(re.search(pattern, name) for name in names)
 
 
 @lru_cache(maxsize=4096)

@@ -116,17 +116,9 @@ def _name_of(cell: object) -> str:
 def known_of(values: Values, path: Condition) -> Ternary:
     """The answer of a flag on a path, by what the store holds for it."""
     found = values.restrict(path)
-    if found.all(_is_yes):
+    if found.all(lambda value: value is TRUE):
         return YES
-    return NO if found.all(_is_no) or not found.bindings else MAYBE
-
-
-def _is_yes(value: Value) -> bool:
-    return value is TRUE
-
-
-def _is_no(value: Value) -> bool:
-    return value is FALSE or value is UNBOUND
+    return NO if found.all(lambda value: value is FALSE or value is UNBOUND) or not found.bindings else MAYBE
 
 
 def written_of(values: Values, path: Condition, collects: bool) -> Values | None:

@@ -134,7 +134,7 @@ def _meet_weights(call: Call, module: Module | Wrapper, core: Module, devices: V
     # An option that moves the batches alone says where the model must be.
     for given in call.args if on_cpu(devices) else ():
         if len(given.bindings) > 1 and given.all(lambda each: isinstance(each, Tensor)):
-            take_gpu(call.do, given.map(_place_of))
+            take_gpu(call.do, given.map(lambda value: value.device or NONE))
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if _moves_inputs(module):
         return
@@ -191,10 +191,6 @@ def _forward_of_base(call: Call[Module]) -> Values:
     output = _output(call, call.receiver, tensors, single_of(device_of(call.do, call.receiver)), call.allocation_site())
     note_loss(call, output)
     return singleton(output)
-
-
-def _place_of(value: Value) -> Value:
-    return value.device or NONE
 
 
 def _moves_inputs(module: Module | Wrapper) -> bool:

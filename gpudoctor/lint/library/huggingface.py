@@ -74,7 +74,7 @@ def _training_arguments(call: Call) -> Values:
         config=settings.entries, config_path=settings.path,
     )  # fmt: skip
     made = _settings_of(call, call.name)
-    _note_spreading(call, made, settings, any(map(_is_on, call.keywords.get("fsdp") or ())))
+    _note_spreading(call, made, settings, any(constant_of(value) for value in call.keywords.get("fsdp") or ()))
     for name, values in call.keywords.items():
         call.do.set_own_attribute(made, _RENAMED.get(name, name), values)
     if not call.open_ended:
@@ -101,10 +101,6 @@ def _note_spreading(call: Call, made: Value, settings: EngineSettings, sharded: 
     ):
         if holds:
             call.do.set_flag(made, flag)
-
-
-def _is_on(value: Value) -> bool:
-    return bool(constant_of(value))
 
 
 def _as_launched(call: Call, made: ManagedObject) -> None:

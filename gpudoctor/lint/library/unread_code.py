@@ -157,7 +157,7 @@ def _objects(do: LibraryContext, values: list[Value]) -> list[Value]:
 
 def _matters(value: Value) -> bool:
     # Whoever holds a loss may run its backward.
-    return isinstance(value, ESCAPING) or _has_graph(value)
+    return isinstance(value, ESCAPING) or value.graph is True
 
 
 def _reached(do: LibraryContext, values: list[Value]) -> list[Value]:
@@ -169,10 +169,6 @@ def _reached(do: LibraryContext, values: list[Value]) -> list[Value]:
         seen |= dict.fromkeys(values)
         values = [each for value in values for each in _held(do, value)]
     return list(seen)
-
-
-def _has_graph(value: Value) -> bool:
-    return value.graph is True
 
 
 def _held(do: LibraryContext, value: Value) -> list[Value]:

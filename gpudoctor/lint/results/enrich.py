@@ -106,7 +106,7 @@ def _doubt_at(place: Location, related: Sequence[Location], program: Program) ->
 def _holds_too_many(event: Event) -> bool:
     """A value of it stands for more alternatives than are followed one by one."""
     held = (getattr(event, each.name) for each in fields(event))
-    return any(each.any(_is_widened) for each in held if isinstance(each, ValueSet))
+    return any(each.any(lambda value: isinstance(value.term, Widened)) for each in held if isinstance(each, ValueSet))
 
 
 def _made_at(event: Event) -> Iterator[Location]:
@@ -121,10 +121,6 @@ def _made_at(event: Event) -> Iterator[Location]:
                 for part in inside if isinstance(inside, ValueSet) else ():
                     if getattr(part, "place", None) is not None:
                         yield part.place
-
-
-def _is_widened(value: Value) -> bool:
-    return isinstance(value.term, Widened)
 
 
 def _is_of_one_process(finding: Finding, program: Program) -> bool:

@@ -30,12 +30,8 @@ _PROGRAM = r"[\w./-]+\.py\b"
 def lines_in(root: str) -> list[list[str]]:
     """Each command line that starts a program: the launcher, empty where there is none, then the names of the Python
     files in it."""
-    found = {line for path in _files(root) for line in _lines(path)}
+    found = {line for path in islice(_walk(root), _MOST_FILES) for line in _lines(path)}
     return [list(each) for each in sorted(found)]
-
-
-def _files(root: str) -> Iterator[str]:
-    return islice(_walk(root), _MOST_FILES)
 
 
 def _walk(root: str) -> Iterator[str]:

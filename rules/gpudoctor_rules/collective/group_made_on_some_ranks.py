@@ -26,7 +26,7 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.new_grou
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
@@ -62,7 +62,7 @@ class GroupMadeOnSomeRanks(Rule):
         # Groups that ask their members alone need nobody else.
         making = [event for event in program.events(Collective) if _is_for_all(event)]
         told: set[Location] = set()
-        for place, events, _ in reached_alone(making, _kind):
+        for place, events, _ in reached_alone(making, lambda event: event.call):
             # Where the call itself is guarded, what members it names matters no more.
             told.add(place)
             yield self.found(
@@ -100,7 +100,3 @@ def _is_for_all(event: Collective) -> bool:
 def _names_own_members(event: Collective) -> bool:
     # What unread code makes of a rank may be the same list everywhere.
     return bool(event.members & Divergence.RANK) and not event.members & Divergence.UNREAD
-
-
-def _kind(event: Collective) -> Hashable:
-    return event.call

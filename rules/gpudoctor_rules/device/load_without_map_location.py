@@ -188,14 +188,10 @@ def _writes_its_kind(program: Program, use: LoadState) -> bool:
     return any(
         # What is in it is not known.
         not save.states
-        or any(entry in entries or (not entries and _owner(state) in owners) for entry, state in save.states)
+        or any(entry in entries or (not entries and state.state_of.core in owners) for entry, state in save.states)
         for save in program.events(Save)
         if save.checkpoint and not save.on_cpu
     )
-
-
-def _owner(state: Value) -> Value:
-    return state.state_of.core
 
 
 def _saved(program: Program, load: Load) -> Save | None:
