@@ -292,6 +292,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # --- from events to findings ---
     "gpudoctor.lint.fix": {
+        "gpudoctor.lint.events",
         "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.repair",
         "gpudoctor.lint.program",
@@ -355,7 +356,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.analyze": {
-        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
         "gpudoctor.coverage",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.judge_entry",

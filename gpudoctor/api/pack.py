@@ -24,7 +24,6 @@ from gpudoctor.lint.domain.function import Namespace as Namespace
 from gpudoctor.lint.domain.function import class_of as class_of
 from gpudoctor.lint.domain.group import ManagedObject as ManagedObject
 from gpudoctor.lint.domain.group import Work as Work
-from gpudoctor.lint.domain.launch_world import LaunchWorld as LaunchWorld
 from gpudoctor.lint.domain.module import UNSEEN as UNSEEN
 from gpudoctor.lint.domain.module import Module as Module
 from gpudoctor.lint.domain.module import StateDict as StateDict
@@ -139,6 +138,7 @@ from gpudoctor.lint.events.knowledge import LoopRun as LoopRun
 from gpudoctor.lint.events.knowledge import OwnOptimization as OwnOptimization
 from gpudoctor.lint.events.knowledge import Prepare as Prepare
 from gpudoctor.lint.events.knowledge import UseManaged as UseManaged
+from gpudoctor.lint.events.launch_world import LaunchWorld as LaunchWorld
 from gpudoctor.lint.events.model import AttributeMissed as AttributeMissed
 from gpudoctor.lint.events.model import BareAsked as BareAsked
 from gpudoctor.lint.events.model import Forward as Forward

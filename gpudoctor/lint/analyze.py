@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.flow.interning import own_keys
 from gpudoctor.lint.judge_entry import judged
 from gpudoctor.lint.process_state import with_room

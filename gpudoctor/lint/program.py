@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Text, Value, Values
@@ -25,6 +24,7 @@ from gpudoctor.lint.events.knowledge import (
     Stop,
     UseManaged,
 )
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,

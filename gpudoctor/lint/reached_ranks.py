@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.heuristics import RANK
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import asks_setting_for_rank
 from gpudoctor.lint.domain.value import Anonymous, Unknown
@@ -15,6 +14,7 @@ from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeSampler
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.reporting import MetricShown

@@ -13,8 +13,8 @@ import pytest
 from gpudoctor import cli, registry
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint import started_entry
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.event_context import Event, EventContext
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.project import ModuleFile, Project

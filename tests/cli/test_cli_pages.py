@@ -18,7 +18,6 @@ from gpudoctor.cli import plan
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
@@ -27,6 +26,7 @@ from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import EventContext, Loop
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import Imprecision
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import OptimizerStep

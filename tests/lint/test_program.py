@@ -7,11 +7,11 @@ import pytest
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
 from gpudoctor.lint.events.event_context import EventContext, Loop, only_some_ranks, ranks_in_words
 from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Literal

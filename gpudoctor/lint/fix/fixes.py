@@ -16,7 +16,7 @@ from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.launch_world import LaunchWorld
+    from gpudoctor.lint.events.launch_world import LaunchWorld
     from gpudoctor.lint.program import Program
 
 MAX_REWRITTEN = 1_000_000

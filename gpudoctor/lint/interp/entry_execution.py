@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, is_test
 from gpudoctor.lint.discovery.top_level import DEFINITIONS, is_main_guard
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import IsTrue
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision, NotReached, Stop
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.hooks import HOOKS

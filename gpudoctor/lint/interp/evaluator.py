@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.launched_numbers import Sizes, asks_for_size, decided
 from gpudoctor.lint.domain.symbols import HandlerHasRun
 from gpudoctor.lint.domain.value import Value, Values, int_of
 from gpudoctor.lint.events.knowledge import Stop
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal

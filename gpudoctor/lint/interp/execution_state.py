@@ -58,7 +58,7 @@ from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
-    from gpudoctor.lint.domain.launch_world import LaunchWorld
+    from gpudoctor.lint.events.launch_world import LaunchWorld
     from gpudoctor.lint.interp.function_traits import CallMemory, Habit, Summary
     from gpudoctor.lint.interp.written_switches import WrittenSwitches
     from gpudoctor.lint.library_context import Listener

@@ -6,7 +6,6 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AnyOf, IsTrue, asked_of
@@ -16,6 +15,7 @@ from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler, Split
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.files import Download, Save
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup, SeedSet

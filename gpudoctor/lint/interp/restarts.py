@@ -7,11 +7,11 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Compares, OneOf, speaks_of
 from gpudoctor.lint.domain.value import Const, Truth, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Inequality, Literal, complement

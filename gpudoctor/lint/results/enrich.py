@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Related, Severity
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.symbols import Compares, IsTrue, Widened, WrittenSwitch
 from gpudoctor.lint.domain.value import Const, Unknown, Value, single_of
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.option_defaults import comes_to, flags_in, is_emptied, only_where, only_with
 from gpudoctor.lint.flow.condition import Atom, Literal

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.launch_world import LaunchWorld
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.program_facts import AsStarted, said_of
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace

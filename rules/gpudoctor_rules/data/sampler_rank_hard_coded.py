@@ -36,11 +36,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.made_of import agreed_part

@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.record import replace
 from gpudoctor.rule import Rule

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.device import on_gpu
-from gpudoctor.lint.domain.launch_world import LaunchWorld
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.rule import Rule

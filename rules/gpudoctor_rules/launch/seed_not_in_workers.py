@@ -30,9 +30,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import Escape, UseManaged
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, SeedSet, Spawn
 from gpudoctor.lint.events.training_step import Backward

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward

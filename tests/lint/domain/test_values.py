@@ -10,12 +10,12 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import Range, Slice
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.questions.names import name_of

@@ -8,12 +8,12 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scheduler
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import Program

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unittest.mock import MagicMock
 
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import ReplicaWrite
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.interp.interpreter import Interpreter

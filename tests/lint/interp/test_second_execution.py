@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.lint.discovery.classify import classify
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.events.training_step import Backward

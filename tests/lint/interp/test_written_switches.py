@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor import api
-from gpudoctor.lint.domain.launch_world import LaunchWorld
 from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import InitGroup
 from tests.support.paper import execute
 
