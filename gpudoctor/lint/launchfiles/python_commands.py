@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from gpudoctor.lint.launchfiles.command_lists import command_of
@@ -15,7 +16,7 @@ from gpudoctor.lint.launchfiles.launchers import launches_in, read_batch
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_output import calculated
-from gpudoctor.lint.launchfiles.shell_words import ShellVariable, bound_to
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, bound_to, show_gpus
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -23,6 +24,23 @@ if TYPE_CHECKING:
 
 _RUNS = frozenset({"run", "call", "check_call", "check_output", "Popen", "system", "popen", "getoutput"})
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
+_OF_TASKS = {
+    **dict.fromkeys(("tasks_per_node", "ntasks_per_node"), "ntasks-per-node"),
+    "nodes": "nodes",
+    "gpus_per_node": "gpus-per-node",
+    "gpus_per_task": "gpus-per-task",
+}
+"""What an executor of submitit calls the options of SLURM."""
+_SPREAD_BY = '`distribution={"torch_distributed": {"enabled": True}}`'
+_SPREADS = frozenset({"torch_distributed", "pytorchddp", "smdistributed"})
+"""What has SageMaker start a process for each GPU."""
+_GPUS_OF = {
+    **dict.fromkeys(
+        ("p3.2xlarge", "g4dn.xlarge", "g4dn.2xlarge", "g5.xlarge", "g5.2xlarge", "g5.4xlarge", "g6.xlarge"), 1
+    ),
+    **dict.fromkeys(("p3.8xlarge", "g4dn.12xlarge", "g5.12xlarge", "g5.24xlarge", "g6.12xlarge", "g6.24xlarge"), 4),
+    **dict.fromkeys(("p3.16xlarge", "p3dn.24xlarge", "p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "g5.48xlarge"), 8),
+}
 _SCRIPT = re.compile(r"\s*#!\S*(?:/| )(?:ba|z)?sh\b")
 _RETURNED = "return"
 """What a function hands back is kept under this name, which no variable can have."""
@@ -75,7 +93,12 @@ class _PythonReader:
         imports = [each for each in ast.walk(tree) if isinstance(each, (ast.Import, ast.ImportFrom))]
         self._imported = {alias.asname or alias.name for each in imports for alias in each.names}
         self._of_nox = "nox" in self._imported
+        self._of_submitit = "submitit" in self._imported
+        self._of_sagemaker = any((getattr(each, "module", "") or "").startswith("sagemaker") for each in imports)
+        self._asked: dict[str, _PythonValue] = {}
+        """What an executor of submitit asks of SLURM."""
         nodes = list(ast.walk(tree))
+        self._options = dict(each for node in nodes for each in _option_of(node))
         # The stretches between the braces of a text belong to it.
         parts = {id(part) for each in nodes if isinstance(each, ast.JoinedStr) for part in each.values}
         for node in nodes:
@@ -142,8 +165,7 @@ class _PythonReader:
     def _moved(self, node: ast.expr, around: _Around) -> str:
         """`with c.cd("sub"):`"""
         if isinstance(node, ast.Call) and _name(node.func) in ("cd", "chdir") and node.args:
-            told = self._told(node.args[0], around)
-            return told.text if isinstance(told, _PythonText) else ""
+            return _text_of(self._told(node.args[0], around))
         return ""
 
     # --- calls ---
@@ -160,6 +182,12 @@ class _PythonReader:
                 self._follow(self._functions[name], call, around)
             elif name in _RUNS and call.args:
                 self._command(call, name, around)
+            elif name == "update_parameters" and self._of_submitit:
+                self._asked |= self._given(call, around)
+            elif name in ("submit", "map_array") and self._asked:
+                self._tasks(call)
+            elif self._of_sagemaker and any(each.arg == "entry_point" for each in call.keywords):
+                self._estimator(call, around)
 
     def _grown(self, held: ast.expr, how: str, told: _PythonValue, around: _Around, node: ast.AST) -> None:
         if isinstance(held, ast.Name) and isinstance(around.names.get(held.id), tuple):
@@ -176,29 +204,74 @@ class _PythonReader:
         self._called.add(function.name)
         names = [each.arg for each in (*function.args.posonlyargs, *function.args.args) if each.arg != "self"]
         given = {name: self._told(value, around) for name, value in zip(names, call.args, strict=False)}
-        given |= {each.arg: self._told(each.value, around) for each in call.keywords if each.arg}
+        given |= self._given(call, around)
         known = {**around.names, **dict.fromkeys((_RETURNED, *names)), **given}
         inside = replace(around, names=known, depth=around.depth + 1)
         self._block(function.body, inside)
         self._returned[id(call)] = inside.names.get(_RETURNED)
 
+    def _given(self, call: ast.Call, around: _Around) -> dict[str, _PythonValue]:
+        return {each.arg: self._told(each.value, around) for each in call.keywords if each.arg}
+
     def _command(self, call: ast.Call, name: str, around: _Around) -> None:
-        given = {each.arg: self._told(each.value, around) for each in call.keywords if each.arg}
+        given = self._given(call, around)
         told = self._listed(call.args, around) if self._of_nox else self._told(call.args[0], around)
         environment = given.get("env")
         known = {**self._exported, **(environment if isinstance(environment, dict) else {})}
         variables = {key: self._bound(part) for key, part in known.items()}
         folder, beside = given.get("cwd"), name == "Popen"
-        where = folder.text if isinstance(folder, _PythonText) else around.folder
+        where = _text_of(folder) or around.folder
         if isinstance(told, _PythonText):
             text = PlacedText(self._shown, _pieces(told))
             script = read_script(text, variables, folder=where, looped=around.looped, background=beside)
             self.launches += launches_in(script, text, {})
         elif isinstance(told, tuple) and told:
-            text, made = command_of(self._shown, [(each.text, _pieces(each)) for each in told], variables, where)
-            words = tuple(replace(word, open=each.open) for word, each in zip(made.words, told, strict=True))
-            made = replace(made, words=words, looped=around.looped, background=beside)
+            text, made = self._of_words(told, variables, where)
+            made = replace(made, looped=around.looped, background=beside)
             self.launches += launches_in(Script((made,), (), ()), text, {})
+
+    def _of_words(
+        self, told: tuple[_PythonText, ...], variables: dict[str, ShellVariable], where: str
+    ) -> tuple[PlacedText, ShellCommand]:
+        text, made = command_of(self._shown, [(each.text, _pieces(each)) for each in told], variables, where)
+        words = tuple(replace(word, open=each.open) for word, each in zip(made.words, told, strict=True))
+        return text, replace(made, words=words)
+
+    def _estimator(self, call: ast.Call, around: _Around) -> None:
+        """`PyTorch(entry_point="train.py", ...)` of SageMaker starts it on other machines, in several processes where
+        `distribution` says so."""
+        given = self._given(call, around)
+        entry, options, meant = given["entry_point"], given.get("hyperparameters", {}), given.get("distribution", {})
+        folder, kind, count = (_text_of(given.get(name)) for name in ("source_dir", "instance_type", "instance_count"))
+        known = isinstance(meant, dict) and (not meant or meant.keys() & _SPREADS)
+        if not isinstance(entry, _PythonText) or not known or any(each.arg is None for each in call.keywords):
+            return
+        gpus = _GPUS_OF.get(kind.removeprefix("ml."))
+        launcher = f"torchrun --nnodes={count or '${_}'} --nproc-per-node={gpus or 'gpu'} --rdzv-endpoint=${{_}}"
+        words = [_PythonText(each, call.func) for each in (launcher if meant else "python").split()]
+        told = [_PythonText("${_}", call, open=True)]
+        if isinstance(options, dict):
+            told = [each for name, part in options.items() for each in (_PythonText(f"--{name}", part.node), part)]
+        text, made = self._of_words((*words, entry, *told), {}, folder)
+        variables: dict[str, ShellVariable] = {}
+        if gpus is not None:
+            show_gpus(variables, gpus, made.at)
+        for start in launches_in(Script((replace(made, environment=variables),), (), ()), text, {}):
+            word = replace(start.word, parts=(_name(call.func),))
+            self.launches.append(replace(start, word=word, spread_by=_SPREAD_BY))
+
+    def _tasks(self, call: ast.Call) -> None:
+        """`executor.submit(train)` of submitit has SLURM start this file's function in each task of a job."""
+        options = [
+            _PythonText(f"--{option}={told.text}", told.node)
+            for name, told in self._asked.items()
+            if (option := _OF_TASKS.get(name.removeprefix("slurm_"))) and isinstance(told, _PythonText)
+        ]
+        program = (_PythonText("python", call), _PythonText(os.path.basename(self._shown), call))
+        text, made = self._of_words((_PythonText("srun", call), *options, *program), {}, "")
+        for start in launches_in(Script((made,), (), ()), text, {}):
+            starters = tuple(replace(each, word=replace(each.word, parts=("submitit",))) for each in start.starters)
+            self.launches.append(replace(start, starters=starters))
 
     def _bound(self, part: _PythonText) -> ShellVariable:
         text = PlacedText(self._shown, _pieces(part))
@@ -231,8 +304,8 @@ class _PythonReader:
                     said = self._told(value, around)
                     if key is None and isinstance(said, dict):
                         found |= said
-                    elif isinstance(key, ast.Constant) and isinstance(said, _PythonText):
-                        found[str(key.value)] = said
+                    elif isinstance(key, ast.Constant):
+                        found[str(key.value)] = said if isinstance(said, _PythonText) else _PythonText("${_}", value)
                 return found
             case ast.Call(func) if self._is_own(func):
                 known = self._returned.get(id(node))
@@ -241,6 +314,8 @@ class _PythonReader:
                 return self._made(func, arguments, node, around)
             case ast.Attribute(attr="executable"):
                 return _PythonText("python", node)
+            case ast.Attribute(attr=name) if name in self._options:
+                return _PythonText(f"${{{name}:-{self._options[name]}}}", node)
         return _PythonText("${_}", node)
 
     def _listed(self, items: Iterable[ast.expr], around: _Around) -> tuple[_PythonText, ...]:
@@ -286,6 +361,20 @@ def _added(left: _PythonValue, right: _PythonValue, node: ast.AST) -> _PythonVal
     if isinstance(left, _PythonText) and isinstance(right, _PythonText):
         return _PythonText(left.text + right.text, node)
     return None
+
+
+def _option_of(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """`parser.add_argument("--gpus", default="0,1")`: what it is where nobody says otherwise."""
+    if not isinstance(node, ast.Call) or _name(node.func) != "add_argument":
+        return
+    flags = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    for each in node.keywords:
+        if each.arg == "default" and isinstance(each.value, ast.Constant) and isinstance(each.value.value, (str, int)):
+            yield from ((flag.lstrip("-").replace("-", "_"), str(each.value.value)) for flag in flags)
+
+
+def _text_of(told: _PythonValue) -> str:
+    return told.text if isinstance(told, _PythonText) else ""
 
 
 def _name(node: ast.expr) -> str:

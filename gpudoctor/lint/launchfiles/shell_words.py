@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -119,8 +120,9 @@ class ShellVariable:
 
 def bound_to(text: str | None, at: Location, name: str = "") -> ShellVariable:
     """A variable that says this; one that is not known where it is filled in from elsewhere."""
-    parts = (text,) if text is not None and "$" not in text else (Hole(name),)
-    return ShellVariable((Word(parts, at),), at, True)
+    usual = re.fullmatch(r"\$\{(\w+):?-([^}$]*)\}", text or "")
+    hole = Hole(usual[1], default=usual[2]) if usual is not None else Hole(name)
+    return ShellVariable((Word((text,) if text is not None and "$" not in text else (hole,), at),), at, True)
 
 
 def show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) -> None:

@@ -149,6 +149,8 @@ class ProgramStart:
     waits: int = 0
     folder: str | None = ""
     container: Container | None = None
+    spread_by: str = ""
+    """What would have the service that starts it on other machines start several processes."""
     hosts: tuple[int, ...] = ()
     """How many processes each host of its hostfile takes; empty where none is known."""
 

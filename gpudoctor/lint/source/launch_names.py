@@ -113,7 +113,8 @@ def may_start_commands(path: str, data: bytes) -> bool:
         return any(word in data for word in _COMMANDS)
     if not name.endswith(".py") or name.startswith(("test_", "conftest")) or len(data) > MAX_BYTES:
         return False
-    return any(word in data for word in _BESIDE) and any(word in data for word in _COMMANDS)
+    starts = any(word in data for word in _BESIDE) and any(word in data for word in _COMMANDS)
+    return starts or (b"sagemaker" in data and b"entry_point" in data) or b"update_parameters" in data
 
 
 def is_of_editor(path: str) -> bool:

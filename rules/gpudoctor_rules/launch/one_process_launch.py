@@ -145,13 +145,16 @@ class OneProcessLaunch(Rule):
         facts = launched.program_of(file, launch)
         if not _waits_for_ranks(facts, launch):
             return
+        starter = launch.word.shown if launch.spread_by else "python"
         yield self.found(
             launch.word.at,
-            f"`python` starts one process of {named(launch)} and sets no rank, but the program joins a process group: "
-            "it ends with `ValueError: Error initializing torch.distributed using env:// rendezvous: environment "
-            "variable RANK expected, but not set`.",
+            f"`{starter}` starts one process of {named(launch)} and sets no rank, but the program joins a process "
+            "group: it ends with `ValueError: Error initializing torch.distributed using env:// rendezvous: "
+            "environment variable RANK expected, but not set`.",
             remedy=(
-                f"Start it with a launcher: `torchrun --nproc-per-node=gpu {'-m ' if launch.module else ''}"
+                f"Have it start one for each GPU: {launch.spread_by}."
+                if launch.spread_by
+                else f"Start it with a launcher: `torchrun --nproc-per-node=gpu {'-m ' if launch.module else ''}"
                 f"{launch.script.shown if launch.script else ''}`."
             ),
             because=[("the process group is made", facts.group if facts is not None else None)],

@@ -190,8 +190,17 @@ def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None
             "run.sh",
             ["run.sh:1 GPU426"],
         ),
+        (
+            {
+                "go.py": "import os, argparse\np = argparse.ArgumentParser()\np.add_argument('--gpus', default='0,1')\n"
+                "a = p.parse_args()\nos.environ['CUDA_VISIBLE_DEVICES'] = a.gpus\n"
+                "os.system('torchrun --nproc-per-node=4 train.py')\n",
+            },
+            "go.py",
+            ["go.py:6 GPU423"],
+        ),
     ],
-    ids=["image", "compose", "just", "dvc", "task", "dotenv", "sourced", "make", "docker", "hosts"],
+    ids=["image", "compose", "just", "dvc", "task", "dotenv", "sourced", "make", "docker", "hosts", "python"],
 )
 def test_what_other_files_say_counts(
     capsys: pytest.CaptureFixture[str], files: dict[str, str], named: str, expected: list[str]

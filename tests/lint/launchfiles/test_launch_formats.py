@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 
 SKY = "num_nodes: 2\nresources: {accelerators: 'A100:4'}\nrun: |\n  torchrun --n=$SKYPILOT_NUM_NODES"
+ESTIMATOR = "from sagemaker.pytorch import PyTorch\nPyTorch(entry_point='t.py', %s)"
 STEP = "on: [push]\njobs:\n  a:\n    runs-on: %s\n    steps:\n    - run: torchrun --n=${{ matrix.n }} t.py"
 TASK = "version: '3'\nvars: {N: '{{.M}}', M: 2}\ntasks:\n  t:\n    %s"
 EDITOR = ".vscode/launch.json"
@@ -68,6 +69,14 @@ def read(name: str, text: str) -> LaunchFile:
         ("go.py", "def go(n, *a):\n    call(f'torchrun --n={n} t.py'.split())\ngo(2)", "torchrun n=2 | t.py"),
         ("go.py", "c = ['torchrun']\nc.append('t.py')\nc += ['--x']\nPopen(' '.join(c))", "torchrun | t.py --x"),
         ("go.py", "T = f'''#!/bin/bash\n#SBATCH -N 2\ntorchrun --n=$SLURM_NNODES t.py\n'''", "torchrun n=2 | t.py"),
+        ("go.py", "p.add_argument('--n', default=2)\nrun(f'torchrun --n={a.n} t.py')", "torchrun n=$n | t.py"),
+        ("job.py", ESTIMATOR % "hyperparameters={'lr': 1}", "python | t.py --lr 1"),
+        ("job.py", ESTIMATOR % "hyperparameters=chosen, distribution={}", "python | t.py $_?"),
+        (
+            "job.py",
+            ESTIMATOR % "instance_type='ml.p3.8xlarge', instance_count=2, distribution={'torch_distributed': on}",
+            "torchrun nnodes=2 nproc-per-node=4 rdzv-endpoint=$_ | t.py",
+        ),
         ("noxfile.py", "import nox\ndef t(s):\n    s.run('torchrun', 't.py', *s.posargs)", "torchrun | t.py $_?"),
         ("crontab", "N=2\n0 3 * * * torchrun --n=$N t.py >> log", "torchrun n=2 | t.py"),
         ("t.service", "[Service]\nEnvironment=N=2\nExecStart=-torchrun --n=${N} \\\n  t.py", "torchrun n=2 | t.py"),
@@ -115,6 +124,8 @@ def test_the_commands_of_a_format(name: str, text: str, expected: str) -> None:
         ("justfile", "t:\n    #!/usr/bin/env python\n    torchrun = 1"),
         ("go.py", "import os\nprint('torchrun t.py')\nos.remove('torchrun t.py')"),
         ("go.py", "import os\nos.system('torchrun t.py'"),
+        ("job.py", ESTIMATOR % "distribution=asked"),
+        ("job.py", ESTIMATOR % "**shared"),
     ],
 )
 def test_what_starts_nothing(name: str, text: str) -> None:
