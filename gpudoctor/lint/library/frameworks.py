@@ -343,13 +343,18 @@ def _as_made(call: Call) -> Call:
     options = single_of(call.arg(0, "args")) if call.name.endswith(_FROM_OPTIONS) else None
     if not isinstance(options, Namespace):
         return call
-    declared_names = items_held(call.do.state(options, SettingState.option_names))
-    names = {*call.do.names_of(options), *filter(None, (text_of(each.single) for each in declared_names))}
+    names = option_names(call, options)
     held = {name: call.do.attribute(options, name, call.node) for name in sorted(names | _SPREADING)}
     # `Namespace(**settings)`: of what the program has not written there itself, a setting says nothing.
     held = {name: values for name, values in held.items() if name in names or not values.any(_is_unknown)}
     given = {name: values for name, values in call.keywords.items() if name != "args"}
     return replace(call, arguments=Arguments((), {**held, **given}, call.arguments.rest))
+
+
+def option_names(call: Call, options: Namespace) -> set[str]:
+    """The options that the program declares, and what it has written beside them."""
+    declared_names = items_held(call.do.state(options, SettingState.option_names))
+    return {*call.do.names_of(options), *filter(None, (text_of(each.single) for each in declared_names))}
 
 
 def _is_unknown(value: Value) -> bool:

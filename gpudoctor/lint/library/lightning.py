@@ -12,7 +12,8 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Value, Values, single_of, text_of
-from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.library.frameworks import option_names
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import managed_method, said_by_stub
@@ -64,6 +65,26 @@ def _with_its_options(call: Call) -> Values:
 
 def _is_lightning(cls: Class) -> bool:
     return any(name.partition(".")[0] in _ROOTS for name in cls.library_bases)
+
+
+@MODELS.method(Class, "from_argparse_args")
+def _from_options(call: Call[Class]) -> Values:
+    """`DataModule.from_argparse_args(args, transform=t)`: each parameter is the option of its name, where there is
+    one."""
+    options = call.arg(0, "args")
+    if options is None or not _is_lightning(call.receiver):
+        return NOT_ANSWERED
+    held = single_of(options)
+    known = option_names(call, held) if isinstance(held, Namespace) else None
+
+    def chosen(name: str, default: Values | None) -> Values:
+        if name in call.keywords:
+            return call.keywords[name]
+        if default is not None and known is not None and name not in known:
+            return default
+        return union([call.do.attribute(each, name, call.node) for each in options])
+
+    return call.do.modules.object_of_settings(call.receiver, call.node, chosen)
 
 
 @MODELS.method(Class, "load_from_checkpoint")

@@ -9,7 +9,7 @@ from gpudoctor.lint.analyses.data_parallel_replicas import note_written
 from gpudoctor.lint.analyses.forward_body import as_buffer, note_kept
 from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.analyses.state_dicts import note_gathered
-from gpudoctor.lint.contents import find_method, new_list
+from gpudoctor.lint.contents import find_method, new_list, possible_pairs
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
@@ -20,7 +20,19 @@ from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrappe
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, EachOf, Item, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, term_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Anonymous,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    single_of,
+    term_of,
+    text_of,
+)
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw, PartsNamed
 from gpudoctor.lint.events.placement import Move
@@ -44,6 +56,7 @@ if TYPE_CHECKING:
 
 _WITH_WEIGHTS = layers("weights")
 _DEVICE_DEPTH = 5
+_BY_NAME = "torch.nn.ModuleDict"
 """Parts of parts whose device is looked at."""
 
 
@@ -85,6 +98,10 @@ def _layer(call: Call) -> Values:
     ):
         return singleton(call.result())
     module = new_module(call, call.name, list(children), ready)
+    if call.name == _BY_NAME:
+        for key, part in possible_pairs(call.do, single_of(call.arg(0, "modules")) or NONE):
+            if (name := text_of(key.single)) is not None:
+                call.do.set_own_attribute(module, name, part)
     if "reduction" in call.keywords:
         call.do.set_state(module, ModuleState.reduction, call.keywords["reduction"])
     return singleton(module)
@@ -679,7 +696,7 @@ def _register_hook(call: Call[Module | Wrapper]) -> Values:
 def _grow(call: Call[Module]) -> Values:
     """`ModuleList.append(layer)`."""
     given, name = call.arg(1, "module"), call.text(0, "name")
-    if call.name == "add_module" and given is not None and name is not None:
+    if call.name in ("add_module", "__setitem__") and given is not None and name is not None:
         call.do.set_own_attribute(call.receiver, name, given)
     elif call.name != "append":
         call.do.set_flag(call.receiver, ObjectState.opened)
@@ -694,6 +711,10 @@ def _grow(call: Call[Module]) -> Values:
 
 @MODELS.method(Module, "__getitem__", "__iter__")
 def _child(call: Call[Module]) -> Values:
+    key = call.text(0, "key") if call.receiver.made_by == _BY_NAME else None
+    named = call.do.own_attribute(call.receiver, key) if key is not None else None
+    if named is not None:
+        return named
     found = children_of(call.do, call.receiver)
     if found:
         return union([singleton(child) for child in found])
@@ -704,7 +725,7 @@ def _child(call: Call[Module]) -> Values:
 def _entries(call: Call[Module]) -> Values:
     """The parts of a `ModuleDict`, each alone or with its name."""
     found = children_of(call.do, call.receiver)
-    if not found or call.receiver.made_by != "torch.nn.ModuleDict":
+    if not found or call.receiver.made_by != _BY_NAME:
         return NOT_ANSWERED
     name = singleton(Unknown(Anonymous("name", call.receiver), "the name of a part"))
     named = [TupleOf((name, singleton(each))) if call.name == "items" else each for each in found]

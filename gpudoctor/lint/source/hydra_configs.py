@@ -80,14 +80,19 @@ class _Composer:
         """A file of a group with all that its defaults name, as it lies in the whole."""
         text = self.text_of(os.path.join(self.folder, group, name + _ENDING)) if depth < _DEEPEST else None
         document = document_in(text, _ENDING) if text is not None else None
-        # A file of comments configures nothing.
-        if text is None or not (isinstance(document, dict) or (document is None and not _CONTENT.search(text))):
+        if text is None:
             raise UnknownConfig
-        own = {str(key): value for key, value in (document or {}).items()}
-        defaults = own.pop("defaults", [])
         said = _PACKAGE.search(text)
         package = said[1] if said is not None else "_group_"
         above = {"_global_": "", "_group_": group}.get(package, package).replace(".", "/")
+        # Before version 1.1: a list of loggers, or of callbacks.
+        if isinstance(document, list) and above:
+            return _below(above, document)
+        # A file of comments configures nothing.
+        if not (isinstance(document, dict) or (document is None and not _CONTENT.search(text))):
+            raise UnknownConfig
+        own = {str(key): value for key, value in (document or {}).items()}
+        defaults = own.pop("defaults", [])
         found: dict[str, object] = {}
         merged = False
         for each in defaults if isinstance(defaults, list) else ():
@@ -144,10 +149,10 @@ def _within(entry: str, group: str) -> tuple[str, str]:
     return os.path.basename(whole).removesuffix(_ENDING), os.path.dirname(whole)
 
 
-def _below(package: str, own: dict[str, object]) -> dict[str, object]:
+def _below(package: str, own: object) -> dict[str, object]:
     for part in reversed([each for each in package.split("/") if each]):
         own = {part: own}
-    return own
+    return own if isinstance(own, dict) else {}
 
 
 def _merged(first: dict[str, object], second: Mapping[str, object]) -> dict[str, object]:

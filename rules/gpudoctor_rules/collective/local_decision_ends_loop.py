@@ -9,7 +9,8 @@ in a loop whose iterations contain a collective step, such as the `backward()` o
 the next all-reduce until the watchdog ends the job (`Watchdog caught collective operation timeout:
 WorkNCCL(...OpType=ALLREDUCE ...)`, with gloo `Connection closed by peer`). With `continue` the ranks fall out of step:
 the backward of one iteration is averaged with that of another, which nobody notices. An error that one rank alone has,
-and that a handler in the loop passes over, does the same.
+and that a handler in the loop passes over, does the same, and so does a `training_step` of Lightning that returns None
+on some ranks, which later versions refuse.
 
 ## Fix
 
@@ -44,7 +45,7 @@ from gpudoctor.lint.events.process import Caught, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_clock, asks_output, asks_own_reading, asks_signal
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
 from gpudoctor_rules.collective._sides import story, without_partner
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 MAY_AGREE = "The ranks may agree for a reason that cannot be seen here, such as equal data."
 SIGNAL = "A signal reaches each rank at a moment of its own."
+REFUSED = "by returning None in distributed training is not supported"
 WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the program", "return": "returns here"}
 
 
@@ -65,8 +67,13 @@ class LocalDecisionEndsLoop(Rule):
     code = "GPU503"
     name = "local-decision-ends-loop"
     severity = Severity.WARNING
-    errors = STUCK
+    errors = (*STUCK, REFUSED)
     stops = True
+    crash = CrashText(
+        REFUSED,
+        because="Lightning goes on to the next batch where it returns None, and the other ranks do not",
+        remedy="Return a loss on every rank, such as a sum of the outputs times 0, and let all ranks decide alike.",
+    )
     # Without `shows_when`: that no rank has decided otherwise this time says nothing of the next.
     of_ranks = True
     needs = (Backward, Collective)
@@ -141,7 +148,8 @@ class LocalDecisionEndsLoop(Rule):
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         from gpudoctor_rules.collective._stuck import standstill
 
-        return standstill(
+        yield from super().in_run(recording)
+        yield from standstill(
             self,
             recording,
             "Decide for all ranks together: reduce or broadcast what the decision is made of, then decide.",

@@ -197,7 +197,8 @@ def in_turn(monkeypatch):
 OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 """Kinds of values that only one such file makes."""
 REFUSED_TO_OTHERS = {
-    ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"),
+    ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_argparse_args"), ("Class", "from_pretrained"),
+    ("Class", "load_from_checkpoint"),
     ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "parse_args"),
     ("Instance", "start"),
     *(("Instance", "save_hyperparameters"), ("Module", "save_hyperparameters")),
@@ -253,6 +254,7 @@ Own.apply(loss)
 Own.from_pretrained(model)
 Net.from_pretrained(loss)
 Net.load_from_checkpoint(loss)
+Own.from_argparse_args(loss)
 Own().keep()(model)
 Own().save_hyperparameters(model)
 Own().parse_args()(model)

@@ -10,6 +10,8 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 
 BEGIN = """
+from argparse import Namespace
+
 import lightning as L
 import torch
 from torch import nn
@@ -89,6 +91,7 @@ def test_the_order_of_a_training(paper):
         "Net(), train_dataloader=loader()",
         "model=Net(), datamodule=Data()",
         "Net(), Data()",
+        "Net(), Data.from_argparse_args(Namespace(batch_size=8))",
     ],
 )
 def test_where_the_data_come_from(paper, given: str):
@@ -145,6 +148,11 @@ class KeptData(Data):
 
 L.Trainer().fit(Kept(torch.optim.Adam, name="kept"), KeptData({"where": "given"}))
 """
+
+
+def test_data_made_of_options(paper):
+    data = "class Given(Data):\n    def __init__(self, a, b=2, c=3, d=4): came(f'{a} {b} {c} {d}')\n"
+    assert "0 1 3 5" in _came(paper(f"{BEGIN}{data}Given.from_argparse_args(Namespace(a=0, b=1, d=2, more=6), d=5)\n"))
 
 
 def test_hyperparameters_are_those_of_the_constructor(paper):

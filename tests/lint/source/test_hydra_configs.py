@@ -128,6 +128,11 @@ def test_files_that_configure_nothing(text: str, wanted: object, tmp_path: Path)
     assert _composed(tmp_path, {"train.yaml": text}) == wanted
 
 
+def test_a_list_of_callbacks(tmp_path: Path) -> None:
+    files = {"train.yaml": "defaults:\n  - callbacks: all\n", "callbacks/all.yaml": "- _target_: Saves\n  every: 2\n"}
+    assert _composed(tmp_path, files) == {"callbacks": [{"_target_": "Saves", "every": 2}]}
+
+
 def test_what_the_command_line_says(tmp_path: Path) -> None:
     made = _composed(tmp_path, BASE, {"model": "large", "rate": "0.5", "model.name": "mine", "extra.deep": "true"})
     assert made == {

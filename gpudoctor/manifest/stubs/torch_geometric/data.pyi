@@ -2,6 +2,8 @@
 
 from os.path import exists
 
+from torch_geometric.loader import DataLoader as DataLoader  # where it was before version 2
+
 from gpudoctor.manifest.effects import downloads, followed, tell
 
 @followed()

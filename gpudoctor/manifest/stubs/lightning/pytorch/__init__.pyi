@@ -16,6 +16,7 @@ from gpudoctor.manifest.effects import (
     follows_loop,
     held,
     installed_before,
+    made_of,
     optimizers_in,
     optimizes_itself,
     possibly,
@@ -182,7 +183,8 @@ class Trainer:
         return tell(model, "training_step_end", out) if written(model, "training_step_end") else out
     def _optimize(self, model, out, optimizers, batch_idx):
         loss = out["loss"] if surely(isinstance(out, dict)) else out
-        if possibly(loss is not None):
+        # A rank that returns None goes on to the next batch.
+        if possibly(loss is not None) and (not made_of(loss, None) or loss is not None):
             for optimizer in optimizers:
                 self._tell(model, "on_before_zero_grad", optimizer)
                 optimizer.zero_grad()
