@@ -216,6 +216,7 @@ def _engines() -> Iterator[LibraryEntry]:
         aliases={
             f"transformers.{module}.": "transformers."
             for module in (
+                "hf_argparser",
                 "optimization",
                 "trainer",
                 "trainer_callback",
@@ -357,6 +358,10 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         frameworks=_all(
             "transformers", "trl", "SFTTrainer RewardTrainer DPOTrainer KTOTrainer ORPOTrainer CPOTrainer GRPOTrainer"
         ),
+        aliases={
+            f"{module}.TrlParser": "transformers.HfArgumentParser"
+            for module in ("trl", "trl.commands.cli_utils", "trl.scripts.utils")
+        },
         mentions=("import trl", "from trl"),
     )
 

@@ -146,6 +146,11 @@ class Save(FileEvent):
     told_who: bool = False
     """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
 
+    @property
+    def by_an_object(self) -> bool:
+        """A method writes it, which may know the ranks: `trainer.save_model()`."""
+        return self.call.startswith(".") or self.call == "save_pretrained"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ShardedState(Event):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.symbols import AnyOf
-from gpudoctor.lint.domain.value import Anonymous, Value, Values, single_of, singleton
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
@@ -412,6 +412,20 @@ def _assert(m: Evaluator, node: ast.Assert) -> None:
     # `assert world_size > 1` leaves no rank behind: a failing one ends the job.
     elif isinstance(test, Literal):
         m.branch(test, lambda: None, abort)
+        _hold_to(m, node.test)
+
+
+def _hold_to(m: Evaluator, test: ast.expr) -> None:
+    """`assert args.steps == 1`: whatever else the user may choose ends here."""
+    match test:
+        case ast.BoolOp(ast.And(), parts):
+            for part in parts:
+                _hold_to(m, part)
+        case ast.Compare(ast.Name() | ast.Attribute() as asked, [ast.Eq()], [ast.Constant(number)]):
+            with m.events_suppressed():
+                held = m.evaluate(asked).restrict(m.path).single
+            if isinstance(held, Unknown) and held.config and not held.divergence:
+                assign(m, asked, singleton(Const(number)))
 
 
 def _match(m: Evaluator, node: ast.Match) -> None:

@@ -50,7 +50,7 @@ _RENAMED = {"evaluation_strategy": "eval_strategy"}
 _STEPS = "gradient_accumulation_steps"
 _DEFAULTS = {"eval_strategy": Const("no"), _STEPS: Const(1)}
 """Of settings that are given in the program, with no file or command line."""
-_PARSE = ("parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
+_PARSE = ("parse_args_and_config", "parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
 SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
 """What `device_map` may be for a model that lies on several GPUs."""
 SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_parameters", "local_rank", "ddp_timeout")

@@ -196,7 +196,7 @@ def _by_itself(program: Program, save: Save) -> bool:
     # Of a loop that the program has written itself, a framework may be used for its device alone.
     wrapped = any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
     trained = wrapped or program.has(LoopRun) or any(each.managed for each in program.events(Backward))
-    return known and (save.call == "torch.save" or (save.whole and trained))
+    return known and (trained if save.whole else not save.by_an_object)
 
 
 def _is_there_by_now(program: Program, save: Save) -> bool:
@@ -230,7 +230,7 @@ def _with_it(program: Program, opened: Save | None) -> Location | None:
 
 def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
     # There may be no process group to ask: accelerate makes none for one process.
-    if program.managed_by and (save.whole or save.call == "torch.save"):
+    if program.managed_by and (save.whole or not save.by_an_object):
         return None
     # What is written where it is missing is read by all right behind, who would have to wait.
     if save.whole and lacking(save.condition):

@@ -168,6 +168,20 @@ TESTS = {
         elif isinstance(y, (float, tuple)):
             reveal(y)  #: 2.0 | (4)
         """,
+    "what an assertion demands of the user": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--steps", type=int, default=1)
+        parser.add_argument("--mode")
+        parser.add_argument("--depth", type=int)
+        def parsed():
+            args = parser.parse_args()
+            assert args.steps == 1 and args.mode == "fit", "nothing else yet"
+            assert args.depth > 1
+            return args
+        args = parsed()
+        reveal((args.steps, args.mode, args.depth))  #: (1, 'fit', setting args.depth)
+        """,
     "what is known by another test stays as it is": """
         import argparse
         args = argparse.ArgumentParser().parse_args()

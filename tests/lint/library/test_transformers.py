@@ -186,6 +186,11 @@ reveal(names)  #: Names()
 again, _, _ = HfArgumentParser((Names, More)).parse_args_into_dataclasses(return_remaining_strings=True)
 reveal(again)  #: Names()
 reveal(settings.local_process_index)  #: local rank
+from transformers.hf_argparser import HfArgumentParser as SameParser
+from trl import SFTConfig, TrlParser
+(same,) = SameParser(TrainingArguments).parse_args_into_dataclasses()
+_, of_trl = TrlParser((Names, SFTConfig)).parse_args_and_config()
+reveal((same.local_rank, of_trl.local_rank))  #: (local rank, local rank)
 Trainer(Net(), settings, train_dataset=Pairs(), eval_dataset=Pairs()).train()
 """
 
