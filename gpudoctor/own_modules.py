@@ -1,21 +1,26 @@
 """Finds the modules of gpudoctor itself where they stand: next to one another, as files and folders.
 
-Python asks several finders for each module, and the last of them tries six endings: some 0.06 million instructions for
-each of ours, and one lint imports some two hundred. Only the command line takes this way; whoever imports
-gpudoctor finds it as everything else.
+Python asks several finders for each module, the last of which tries six endings, and then works out where its bytecode
+is and goes through what stands before it in thirty calls: some 0.08 million instructions for each of ours, of which one
+lint imports three hundred. Only the command line takes this way; whoever imports gpudoctor finds it as everything else.
 """
 
 from __future__ import annotations
 
+import marshal
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import MAGIC_NUMBER
 from os.path import isfile
-from types import ModuleType
+from types import CodeType, ModuleType
 
 _OURS = ("gpudoctor.", "gpudoctor_rules.")
 _TAG = None if sys.pycache_prefix or sys.flags.optimize else sys.implementation.cache_tag
 """Where Python keeps bytecode as it does mostly, what its files are called by."""
+_BY_TIME = MAGIC_NUMBER + bytes(4)
+"""What bytecode begins with that is as good as the time of change and the size of the source say."""
 
 
 class _OwnModule(ModuleType):
@@ -32,6 +37,24 @@ class _OwnLoader(SourceFileLoader):
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         # A package has its `__path__`, and may have a `__getattr__` that loads what is asked for.
         return _OwnModule(spec.name) if spec.submodule_search_locations is None else None
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        if _TAG is not None:
+            folder, _, file = self.path.rpartition("/")
+            try:
+                stat = os.stat(self.path)
+                # Two numbers of four bytes each, as Python writes them.
+                stamp = (int(stat.st_mtime) & 0xFFFFFFFF | (stat.st_size & 0xFFFFFFFF) << 32).to_bytes(8, "little")
+                with open(f"{folder}/__pycache__/{file[:-3]}.{_TAG}.pyc", "rb", 0) as kept:
+                    data = kept.read()
+                if data.startswith(_BY_TIME + stamp):
+                    code: CodeType = marshal.loads(memoryview(data)[16:])
+                    # Where the folder was called otherwise when they were compiled, Python puts the names right.
+                    if code.co_filename == self.path:
+                        return code
+            except (OSError, ValueError, EOFError, TypeError):
+                pass
+        return super().get_code(fullname)
 
 
 class OwnModules:

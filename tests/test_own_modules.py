@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import marshal
+import py_compile
 import subprocess
 import sys
 from importlib.machinery import PathFinder
+from pathlib import Path
+from py_compile import PycInvalidationMode as Mode
 
 import pytest
 
@@ -44,3 +48,35 @@ def test_a_package_may_load_what_is_asked_for() -> None:
     code = "import gpudoctor.own_modules; from gpudoctor.probe import inventory; print(inventory.take_stock.__name__)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.stdout == "take_stock\n", ended.stderr
+
+
+@pytest.mark.parametrize("mode", [Mode.TIMESTAMP, Mode.CHECKED_HASH])
+def test_bytecode_is_taken_only_of_the_source_that_is_there(mode: Mode, tmp_path: Path) -> None:
+    file = tmp_path / "lately.py"
+    file.write_text("answer = 1", encoding="utf-8")
+    kept = Path(py_compile.compile(str(file), invalidation_mode=mode) or "")
+    assert _answer_of(file) == 1
+    # As good as the bytecode says of itself, whatever stands in the source.
+    kept.write_bytes(kept.read_bytes()[:16] + marshal.dumps(compile("answer = 2", str(file), "exec")))
+    assert _answer_of(file) == 2
+    file.write_text("answer = 333", encoding="utf-8")
+    assert _answer_of(file) == 333
+    kept.write_bytes(kept.read_bytes()[:10])
+    assert _answer_of(file) == 333
+
+
+def test_a_traceback_names_a_folder_as_it_is_called_now(tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    (before / "moved.py").write_text("import sys; answer = sys._getframe().f_code.co_filename", encoding="utf-8")
+    py_compile.compile(str(before / "moved.py"))
+    now = before.rename(tmp_path / "now") / "moved.py"
+    assert _answer_of(now) == str(now)
+
+
+def _answer_of(file: Path) -> object:
+    spec = OwnModules.find_spec(f"gpudoctor.{file.stem}", [str(file.parent)])
+    assert spec is not None
+    found: dict[str, object] = {}
+    exec(spec.loader.get_code(spec.name), found)  # type: ignore[union-attr]
+    return found["answer"]

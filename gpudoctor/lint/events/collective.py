@@ -40,6 +40,16 @@ class Discard(Event):
     written: str = ""
     kept: str = ""
 
+    @property
+    def of_wrapper(self) -> bool:
+        """It is a wrapper; `model.train()` gives the model back, which nobody needs to keep."""
+        return isinstance(self.value, Wrapper) and self.value != self.receiver
+
+    @property
+    def of_tensor(self) -> bool:
+        """A method of a tensor was called in vain."""
+        return isinstance(self.receiver, Tensor)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Collective(Event):

@@ -212,6 +212,11 @@ class ChangeFolder(FileEvent):
     tolerated: bool = False
     removes: bool = False
 
+    @property
+    def may_race(self) -> bool:
+        """It is an error where another process was faster, and nothing lets them in one by one."""
+        return not self.tolerated and not self.one_rank_at_a_time
+
 
 @dataclass(frozen=True, kw_only=True)
 class Download(FileEvent):

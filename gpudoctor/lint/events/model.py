@@ -60,6 +60,11 @@ class Wrap(Event):
         return self.ids is not None and len(self.ids) == 1
 
     @property
+    def trains_nothing(self) -> bool:
+        """Surely no parameter takes a gradient."""
+        return self.trainable is False
+
+    @property
     def nested(self) -> bool:
         """What is wrapped is a wrapper on every path."""
         return isinstance(self.inner, Wrapper)

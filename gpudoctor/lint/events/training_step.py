@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
-from gpudoctor.lint.domain.tensor import Extent, Mark, Tensor
+from gpudoctor.lint.domain.tensor import Extent, Mark, MarkKind, Tensor
 from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -33,6 +33,11 @@ class Backward(Event):
     def of_each_gpu(self) -> bool:
         """Each GPU of `DataParallel` has a loss of its own, and what goes backward is all of them."""
         return isinstance(self.loss, Tensor) and self.loss.extent is Extent.EACH_GPU
+
+    @property
+    def cuts(self) -> list[Mark]:
+        """Where something in the loss was gathered without its graph."""
+        return [each for each in self.loss.shards if isinstance(each, Mark) and each.kind is MarkKind.WITHOUT_GRAPH]
 
     @property
     def uses_parameters(self) -> bool:

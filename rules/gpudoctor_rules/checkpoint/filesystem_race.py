@@ -54,6 +54,7 @@ class FilesystemRace(Rule):
     fix_safety = Safety.SAFE
     shows_when = ("distributed", "ended_well")
     needs = (ChangeFolder,)
+    looks_at = ((ChangeFolder, "may_race"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - program.leaving("folders"):
@@ -111,7 +112,7 @@ def _tolerate(event: ChangeFolder) -> Repair:
 
 def _races(program: Program, event: ChangeFolder) -> bool:
     # `exist_ok`, `ignore_errors`, a handler or a lock.
-    if event.tolerated or event.one_rank_at_a_time or not NO_RACE.isdisjoint(event.context.contexts):
+    if not event.may_race or not NO_RACE.isdisjoint(event.context.contexts):
         return False
     return (
         program.by_every_rank(event)

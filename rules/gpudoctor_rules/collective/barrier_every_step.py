@@ -53,6 +53,8 @@ class BarrierEveryStep(Rule):
     severity = Severity.PERF
     of_ranks = True
     shows_when = ("distributed", "trained")
+    needs = (Collective,)
+    looks_at = ((Collective, "waits"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         timed = _before_a_clock(program)

@@ -32,7 +32,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
@@ -52,11 +51,12 @@ class GatherCutsGradient(Rule):
     shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Backward,)
+    looks_at = ((Backward, "cuts"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, nothing is gathered.
         for event in program.events(Backward):
-            for mark in sorted(_cut(event), key=lambda each: each.place):
+            for mark in sorted(event.cuts, key=lambda each: each.place):
                 yield self.found(
                     # Everything that follows is right, if what was gathered had a graph.
                     at=mark.place,
@@ -77,9 +77,3 @@ class GatherCutsGradient(Rule):
                     because="a gather returns copies that no gradient flows through",
                     remedy="Put the rank's own tensor back in its place, or use `torch.distributed.nn.all_gather`.",
                 )
-
-
-def _cut(event: Backward) -> list[Mark]:
-    # Of a loss that is not known nothing can be said.
-    shards = event.loss.shards
-    return [mark for mark in shards if isinstance(mark, Mark) and mark.kind is MarkKind.WITHOUT_GRAPH]

@@ -33,7 +33,7 @@ from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value, Values
+    from gpudoctor.api.pack import Program
 
 
 class SamplerWithIterableDataset(Rule):
@@ -49,6 +49,7 @@ class SamplerWithIterableDataset(Rule):
     stops = True
     shows_when = ("ended_well",)
     needs = (MakeLoader,)
+    looks_at = ((MakeLoader, "of_stream"),)
     crash = CrashText(
         "IterableDataset",
         also="sampler option",
@@ -58,7 +59,7 @@ class SamplerWithIterableDataset(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(MakeLoader):
             loader = event.loader
-            if loader.managed or not _is_stream(event, loader.dataset):
+            if loader.managed or not event.of_stream:
                 continue
             data = next(iter(loader.dataset or ()), None)
             option, picked = _option(event, loader)
@@ -71,14 +72,6 @@ class SamplerWithIterableDataset(Rule):
                 remedy=f"Leave `{option}` out, and give each rank its shard in the `__iter__` of the data set.",
                 because=[("the stream is made here", data.place), ("the sampler here", picked)],
             )
-
-
-def _is_stream(event: MakeLoader, dataset: Values | None) -> bool:
-    return dataset is not None and dataset.restrict(event.condition).all(_yields)
-
-
-def _yields(value: Value) -> bool:
-    return isinstance(value, Dataset) and value.iterable is True
 
 
 def _option(event: MakeLoader, loader: Loader) -> tuple[str | None, Location | None]:

@@ -61,6 +61,7 @@ class MoveDiscarded(Rule):
     stops = True
     fix_safety = Safety.SAFE
     needs = (Discard,)
+    looks_at = ((Discard, "of_tensor"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(Discard):

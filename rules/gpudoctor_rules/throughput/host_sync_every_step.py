@@ -50,6 +50,7 @@ class HostSyncEveryStep(Rule):
     code = "GPU801"
     name = "host-sync-every-step"
     severity = Severity.PERF
+    needs = (HostSync,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         waits: dict[Location, list[HostSync]] = {}

@@ -51,6 +51,7 @@ class NothingToTrain(Rule):
     stops = True
     shows_when = ("ended_well",)
     needs = (Wrap,)
+    looks_at = ((Wrap, "trains_nothing"),)
     crash = CrashText(
         "any parameter that requires a gradient",
         remedy="Wrap what is trained, and leave what is not, such as a loss or a frozen teacher, bare.",
@@ -81,7 +82,7 @@ class NothingToTrain(Rule):
 def _fails(wrap: Wrap) -> bool:
     # The wrapper of apex, and `replicate`, have no such check.
     ours = isinstance(wrap.wrapper, Wrapper) and wrap.kind is WrapperKind.DDP
-    return ours and wrap.trainable is False and wrap.certain
+    return ours and wrap.trains_nothing and wrap.certain
 
 
 def _frozen_at(program: Program, wrap: Wrap) -> GradientFlag | None:

@@ -52,15 +52,15 @@ class WrapperDiscarded(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
     needs = (Discard,)
+    looks_at = ((Discard, "of_wrapper"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         used: set[Wrapper] = set()
         for event in program.events(Discard):
             wrapper = event.value
-            # `model.train()` gives the model back, which nobody needs to keep.
-            if wrapper == event.receiver:
+            if not event.of_wrapper or not isinstance(wrapper, Wrapper):
                 continue
-            if not isinstance(wrapper, Wrapper) or wrapper.kind not in KINDS or wrapper in used:
+            if wrapper.kind not in KINDS or wrapper in used:
                 continue
             # A constructor called as a bare statement inside a method that also stores it drops nothing.
             if _is_used(program, wrapper):
