@@ -9,6 +9,7 @@ from gpudoctor.lint.contents import fields_of, pairs
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState, ValueCell
 from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import Instance, class_of
 from gpudoctor.lint.domain.module import UNSEEN
 from gpudoctor.lint.domain.rank import Size, SizeKind
@@ -94,6 +95,7 @@ def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:
     return {
         TensorState.returned_means: _handed_on(do, returned) or _places(do, returned, lambda value: value.mean),
         TensorState.returned_graphs: _places(do, returned, _has_graph),
+        TensorState.returned_on_cpu: _places(do, returned, _is_made_on_cpu),
     }
 
 
@@ -149,12 +151,20 @@ def as_returned(do: LibraryContext, output: Tensor, model: Module) -> Tensor:
         if model.made_by != UNSEEN:
             do.set_state(output, TensorState.returned_graphs, ValueSet([Binding(WHOLE)]))
         return output
-    for cell in (TensorState.returned_means, TensorState.returned_graphs):
+    for cell in (TensorState.returned_means, TensorState.returned_graphs, TensorState.returned_on_cpu):
         places = do.state(cls, cell)
         if places is not None:
             do.set_state(output, cell, places)
+    if WHOLE in (do.state(cls, TensorState.returned_on_cpu) or ()):
+        output = replace(output, device=CPU)
     means = do.state(cls, TensorState.returned_means)
     return replace(output, mean=True) if means is not None and means.single == WHOLE else output
+
+
+def is_returned_on_cpu(do: LibraryContext, output: Tensor, index: object) -> bool:
+    """This entry of what a model has returned is on the CPU, wherever the model is."""
+    places = do.state(output, TensorState.returned_on_cpu) if _is_whole(output) else None
+    return Const(index) in (places or ())
 
 
 def is_returned_mean(do: LibraryContext, output: Tensor, index: object) -> bool:
@@ -169,6 +179,11 @@ def may_lack_graph(do: LibraryContext, output: Tensor, index: object) -> bool:
         return False
     graphs = do.state(output, TensorState.returned_graphs)
     return graphs is None or all(place not in (WHOLE, Const(index)) for place in graphs)
+
+
+def _is_made_on_cpu(value: Value) -> bool:
+    """Filled in there by the forward: `torch.zeros(n, 5)`."""
+    return isinstance(value, Tensor) and value.origin is FACTORY and value.device == CPU
 
 
 def _is_whole(output: Tensor) -> bool:

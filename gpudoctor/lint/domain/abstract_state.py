@@ -244,6 +244,8 @@ class TensorState:
     `loss_scale` for the class, and then for each output."""
     returned_graphs: ValueCell[Class | Tensor] = ValueCell()
     """The same of what surely has a graph. Written and read by `loss_scale`."""
+    returned_on_cpu: ValueCell[Class | Tensor] = ValueCell()
+    """The same of what the forward makes on the CPU, wherever the model is. Written and read by `loss_scale`."""
     numbers_of_each_gpu: ValueCell[Tensor] = ValueCell()
     """The keys of those parts of an output of `DataParallel` that were single numbers on each GPU. Written and read by
     `data_parallel_replicas`."""

@@ -24,8 +24,10 @@ def note_missed(call: Call, module: Module) -> None:
     cls = module.cls
     if cls is None or not module.exact or cls.library_bases != {MODULE} or every_module_has(call.name):
         return
-    # Of a base in another file the nodes would be looked for here.
-    made = _local(cls.node, call.name) if call.place.path == cls.place.path else None
+    # Of a base in another file the nodes would be looked for here. Who asks from outside may ask models of several
+    # classes, each for what it has.
+    inside = cls.node.lineno <= call.place.line <= (cls.node.end_lineno or 0)
+    made = _local(cls.node, call.name) if inside and call.place.path == cls.place.path else None
     if made is not None and not cls.own_bases:
         one_of_one = isinstance(made.value, ast.Tuple) and len(made.value.elts) == 1
         call.do.emit(

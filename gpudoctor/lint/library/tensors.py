@@ -17,7 +17,13 @@ from gpudoctor.lint.analyses.collective_taint import (
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_part
 from gpudoctor.lint.analyses.extents import extent_by, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
-from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, may_lack_graph, of_arithmetic
+from gpudoctor.lint.analyses.loss_scale import (
+    SCALING,
+    is_returned_mean,
+    is_returned_on_cpu,
+    may_lack_graph,
+    of_arithmetic,
+)
 from gpudoctor.lint.domain.abstract_state import NO, YES, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import items_held
@@ -143,6 +149,7 @@ def part_of(
     device = Unknown(Anonymous("device of an entry", tensor), "entries were replaced") if changed else tensor.device
     if tensor.batch_of is not None and not tensor.part and _is_without_tensors(do, tensor, key):
         device = Unknown(Anonymous("device of a number", tensor), "no tensor")
+    device = CPU if is_returned_on_cpu(do, tensor, key) else device
     doubtful = tensor.doubtful or may_lack_graph(do, tensor, key)
     return replace(
         tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful,

@@ -13,6 +13,7 @@ from gpudoctor.lint.analyses.forward_body import FIRST_ALONE, MEETING, check_mee
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
+from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
@@ -90,8 +91,8 @@ def _made(call: Call) -> Values:
     devices = devices_of(call.keywords.get("device"), call.place)
     use(call, devices, "factory", call.argument_places.get("device"))
     device = (devices if devices is not None else default_device(call.do)).single
-    # `torch.tensor(x)` and `as_tensor(x)` of a tensor stay on its device.
-    if tensors and devices is None:
+    # `torch.tensor(x)` and `as_tensor(x)` of a tensor stay on its device; of a list the numbers are read one by one.
+    if tensors and devices is None and not (call.args and call.args[0].all(_is_list)):
         device = tensors[0].device
     # `torch.arange(n, out=torch.cuda.LongTensor(n))`: it lies where `out` lies.
     elif "out" in call.keywords:
@@ -105,6 +106,10 @@ def _made(call: Call) -> Values:
             dependence=divergence, mean=_is_mean(given), root=root, extent=_extent(call, kind),
         )
     )  # fmt: skip
+
+
+def _is_list(value: Value) -> bool:
+    return isinstance(value, (ListOf, TupleOf))
 
 
 def _extent(call: Call, kind: str) -> Extent | None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.symbols import Compares
+from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.process import SettingRead
+from gpudoctor.lint.flow.condition import Atom, Literal
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
@@ -18,3 +22,10 @@ def by_choice(program: Program, event: Event, handed_on: bool = False) -> bool:
     places = (event.location, *(event.context.calls[-1:] if handed_on else ()))
     lines = {(place.path, place.line) for place in places}
     return any((each.location.path, each.location.line) in lines for each in program.events(SettingRead))
+
+
+def more_than_one(number: Value | None) -> list[Literal]:
+    """What it takes for a number that the user chooses to be more than one: of most, the default is 1."""
+    if not isinstance(number, Unknown):
+        return []
+    return [Literal(Atom(Compares("==", number, Const(1)), text=f"{number.label} == 1", switch=True), False)]

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Related, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.symbols import Compares, IsTrue, Widened, WrittenSwitch
-from gpudoctor.lint.domain.value import Const, Unknown, Value, single_of
+from gpudoctor.lint.domain.symbols import IsTrue, Widened, WrittenSwitch
+from gpudoctor.lint.domain.value import Unknown, Value, single_of
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.option_defaults import comes_to, flags_in, is_emptied, only_where, only_with
-from gpudoctor.lint.flow.condition import Atom, Literal
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.record import fields, replace
 
 if TYPE_CHECKING:
@@ -167,7 +168,8 @@ def _where_options_lead(finding: Finding, program: Program) -> Finding:
     texts = only_with(told, program.options, MOST_OPTIONS)
     # What the user must say anyway may be the usual one.
     severity = Severity.WARNING if texts and finding.severity is Severity.ERROR else finding.severity
-    texts = texts or only_where(led, program.options)[:MOST_OPTIONS]
+    tests = dict.fromkeys([*led, *(each for each in given if isinstance(each, Literal))])
+    texts = texts or only_where(tests, program.options)[:MOST_OPTIONS]
     if not texts:
         return replace(finding, needs=()) if finding.needs else finding
     return replace(finding, message=" ".join((finding.message, *texts)), severity=severity, needs=())
@@ -179,11 +181,7 @@ def _asked_of_trainer(program: Program) -> list[Literal]:
     counts = {single_of(event.given.keywords.get("devices")) for event in makers}
     if len(counts) != 1 or program.started_in_several:
         return []
-    return [
-        Literal(Atom(Compares("==", count, Const(1)), text=f"{count.label} == 1"), False)
-        for count in counts
-        if isinstance(count, Unknown)
-    ]
+    return more_than_one(next(iter(counts)))
 
 
 MOST_OPTIONS = 2

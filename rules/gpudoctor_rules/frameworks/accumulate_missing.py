@@ -32,6 +32,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.questions.names import in_code
+from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
@@ -59,7 +60,7 @@ class AccumulateMissing(Rule):
             return
         for charge in program.events(UseManaged):
             number = accumulation_of(charge)
-            found = step_of_each_batch(program) if _is_several(number) else None
+            found = step_of_each_batch(program) if _more_than_one(number) else None
             if number is None or found is None or charge.made is None:
                 continue
             backward, step = found
@@ -75,7 +76,7 @@ class AccumulateMissing(Rule):
                     ("the number is given here", charge.location),
                     ("the loss is divided here", backward.location),
                 ],
-                doubt="" if number.is_constant else "With a number of 1 nothing is wrong.",
+                needs=more_than_one(number),
             )
             return
 
@@ -102,6 +103,6 @@ class AccumulateMissing(Rule):
         return any(rank.accelerators and len(rank.steps) >= ENOUGH for rank in recording.ranks)
 
 
-def _is_several(number: Value | None) -> bool:
+def _more_than_one(number: Value | None) -> bool:
     given = number.in_python if number is not None else None
     return (isinstance(given, int) and given > 1) or (number is not None and number.config)

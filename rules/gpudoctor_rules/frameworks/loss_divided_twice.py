@@ -33,6 +33,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.made_of import asked_of_engine, is_attribute, is_entry
+from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulation_of, in_numbers
@@ -69,7 +70,7 @@ class LossDividedTwice(Rule):
                 because=[("the framework is told the number", charge.location), ("it divides here", backward.location)],
                 repair=_undivided(loss.place),
                 # Of several Accelerators the last number counts, and one may be made for an option alone.
-                needs=charge.condition,
+                needs=[*charge.condition, *more_than_one(loss.over)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -39,6 +39,7 @@ from gpudoctor.lint.events.training_step import Backward, ClearGradients, Optimi
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
+from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import steps_less_often
 from gpudoctor_rules.gradient._steps import between_steps, clears_all, may_feed
@@ -72,7 +73,7 @@ class AccumulatedGradientsCleared(Rule):
             if found is None:
                 continue
             told.add(optimizer)
-            clear, backward, rarely = found
+            clear, backward, rarely, number = found
             call = f"{in_code(optimizer, 'optimizer')}.step()"
             yield self.found(
                 clear.location,
@@ -80,6 +81,7 @@ class AccumulatedGradientsCleared(Rule):
                 "lost.",
                 remedy=f"Clear them after `{call}`.",
                 because=[("the gradients are computed here", backward.location), ("the step is here", step.location)],
+                needs=more_than_one(number),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -105,8 +107,9 @@ def _accumulating(rank: Process) -> list[BetweenSteps]:
 
 def _cleared_in_vain(
     program: Program, step: OptimizerStep, optimizer: Optimizer
-) -> tuple[ClearGradients, Backward, str] | None:
-    """What clears the gradients before a backward, of which several make this step; and how that is arranged."""
+) -> tuple[ClearGradients, Backward, str, Value | None] | None:
+    """What clears the gradients before a backward, of which several make this step; how that is arranged, and the
+    number of them that Accelerate was told."""
     behind = [each for each in program.events(Backward) if each.order < step.order]
     backward = next((each for each in reversed(behind) if may_feed(program, each, optimizer)), None)
     if backward is None or not backward.loops:
@@ -120,22 +123,23 @@ def _cleared_in_vain(
         return None
     always = backward.condition.implies(clear.condition)
     if always and steps_less_often(program, backward, step) and feeds(program, backward, optimizer):
-        return clear, backward, "several of them come before one step"
+        return clear, backward, "several of them come before one step", None
     number = _accumulated(program)
     held = all(_HELD_BACK in each.context.contexts for each in (clear, backward, step))
     if number is None or not held or not same_round(backward, step):
         return None
-    return clear, backward, f"Accelerate does so only in the last of {number}, the one that steps"
+    several = number.in_python if number.is_constant else name_of(number, "so many")
+    return clear, backward, f"Accelerate does so only in the last of {several} batches, the one that steps", number
 
 
-def _accumulated(program: Program) -> str | None:
-    """How many batches Accelerate was told to make a step of, in words; None where that is one, or was left out."""
+def _accumulated(program: Program) -> Value | None:
+    """How many batches Accelerate was told to make a step of; None where that is one, or was left out."""
     for charge in program.in_charge:
         # DeepSpeed clears the gradients itself, whatever the program says.
         if charge.framework == "accelerate" and "spreading" not in charge.otherwise:
             plugin = "gradient_accumulation_plugin.num_steps"
             name = plugin if charge.setting(plugin) is not None else "gradient_accumulation_steps"
-            given, told = charge.setting(name), charge.told(name)
-            if given is not None and told != 1:
-                return f"{told if isinstance(told, int) else name_of(given.single, 'so many')} batches"
+            given = charge.setting(name)
+            if given is not None and charge.told(name) != 1:
+                return given.single
     return None
