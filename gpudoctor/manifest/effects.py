@@ -506,7 +506,7 @@ def written(owner: object, name: str) -> bool:
 
 
 def told_by_name(owner: object, name: str, parameter: str) -> bool:
-    """For bodies: the method takes a parameter of this name."""
+    """For bodies: the method takes a parameter of this name, or any as `*args`."""
     raise NotImplementedError
 
 

@@ -124,8 +124,9 @@ def _is_written(call: Call) -> Values:
 @MODELS.callable("gpudoctor.manifest.effects.told_by_name")
 def _told_by_name(call: Call) -> Values:
     function, name = function_of(single_of(_written(call))), call.constant(2, "parameter")
-    taken = [each.arg for each in ast.walk(function.node.args) if isinstance(each, ast.arg)] if function else []
-    return singleton(TRUE if name in taken else FALSE)
+    taken = function.node.args if function else None
+    told = [each.arg for each in ast.walk(taken) if isinstance(each, ast.arg)] if taken else []
+    return singleton(TRUE if name in told or (taken and taken.vararg) else FALSE)
 
 
 @MODELS.callable("gpudoctor.manifest.effects.installed_before")

@@ -155,23 +155,22 @@ class Trainer:
         self._tell(model, "on_fit_end")
     def _step(self, model, batch, batch_idx):
         self._tell(model, "on_train_batch_start", batch, batch_idx, 0)
-        out = None
-        if told_by_name(model, "training_step", "optimizer_idx"):
+        out, automatic = None, held(model, "automatic_optimization", True)
+        if not automatic:
+            optimizes_itself(model)
+            out = self._ended(model, tell(model, "training_step", batch, batch_idx, 0))
+        elif told_by_name(model, "training_step", "optimizer_idx"):
             # Before version 2: once for each optimizer.
             for index, optimizer in enumerate(self.optimizers):
                 out = self._ended(model, tell(model, "training_step", batch, batch_idx, index))
                 self._optimize(model, out, [optimizer], batch_idx)
         else:
-            automatic = held(model, "automatic_optimization", True)
-            if not automatic:
-                optimizes_itself(model)
             out = self._ended(model, tell(model, "training_step", batch, batch_idx, 0))
-            if automatic:
-                self._optimize(model, out, self.optimizers, batch_idx)
-                for told in self._schedules:
-                    # Those that go by batches.
-                    if surely(isinstance(told, dict)) and surely(told.get("interval", "epoch") == "step"):
-                        told["scheduler"].step()
+            self._optimize(model, out, self.optimizers, batch_idx)
+        for told in self._schedules if automatic else []:
+            # Those that go by batches.
+            if surely(isinstance(told, dict)) and surely(told.get("interval", "epoch") == "step"):
+                told["scheduler"].step()
         self._tell(model, "on_train_batch_end", out, batch, batch_idx, 0)
     def _schedules_in(self, made):
         if surely(isinstance(made, dict)):
