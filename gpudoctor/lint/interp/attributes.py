@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.contents import ancestry, described_by, find_in_class, hidden_in, possible_pairs, set_item
@@ -23,6 +24,7 @@ from gpudoctor.lint.domain.function import (
     Super,
     class_of,
 )
+from gpudoctor.lint.domain.heuristics import NO_MODULE
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Attribute, Item
 from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Values, single_of, singleton
@@ -31,7 +33,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.position import NONE_SET
-from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE
+from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE, is_harmless
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED, Call
 from gpudoctor.record import replace
@@ -339,15 +341,21 @@ def _of_object(value: Value, name: str) -> Values:
 
 
 def _is_module_first(m: Evaluator, cls: Class, after: Value) -> bool:
-    """`nn.Module` comes before the next class with a constructor: `class Layer(Net, Mixin)`, where `Net` is a module
-    and `Mixin` is none."""
+    """A library's module comes before the next class with a constructor: `class Layer(Net, Mixin)`, where `Net` is a
+    module and `Mixin` is none, or `class Net(ModelMixin, Mixin)`."""
     reached = module = False
     for each in ancestry(cls):
         if reached and m.read((each.scope, "__init__")) is not None:
             return module and MODULE not in each.library_bases
         reached = reached or each == after
-        module = module or (reached and Library(MODULE) in each.bases)
+        first = takewhile(lambda base: isinstance(base, Library), each.bases if reached else ())
+        module = module or any(map(_may_be_module, first)) or (reached and Library(MODULE) in each.bases)
     return False
+
+
+def _may_be_module(base: Value) -> bool:
+    """A class of a library that may be a module, and is no plain mixin."""
+    return isinstance(base, Library) and not is_harmless(base.name) and not NO_MODULE.fits(base.name)
 
 
 def _from_library(m: Evaluator, value: Library, name: str, node: ast.AST) -> Values:
