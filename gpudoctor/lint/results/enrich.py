@@ -82,9 +82,14 @@ def _blamed(finding: Finding) -> tuple[Event, bool] | None:
 
 
 def _doubted(finding: Finding, program: Program) -> Finding:
-    """Likely at most, where the program was cut or a value behind it was given up."""
+    """Likely at most, where the program was cut or a value behind it was given up; and no error of a run that nobody is
+    seen to begin."""
     doubt = _doubt_at(finding.location, [each.location for each in finding.related], program)
-    return replace(finding, doubt=finding.doubt or doubt)
+    unsure = doubt == _NOT_STARTED and finding.severity is Severity.ERROR
+    return replace(finding, doubt=finding.doubt or doubt, severity=Severity.WARNING if unsure else finding.severity)
+
+
+_NOT_STARTED = "No program that was read gets here."
 
 
 def _doubt_at(place: Location, related: Sequence[Location], program: Program) -> str:
@@ -92,7 +97,7 @@ def _doubt_at(place: Location, related: Sequence[Location], program: Program) ->
     other places that a finding names."""
     # pytest calls the functions of a test.
     if not program.has_entry and not program.only_tests:
-        return "No program that was read gets here."
+        return _NOT_STARTED
     if program.stops:
         return "The program was not followed to its end: what comes later may change this."
     if any(map(_holds_too_many, program.at(place))):

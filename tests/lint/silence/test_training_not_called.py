@@ -75,6 +75,7 @@ def test_a_mistake_in_what_no_program_calls_says_so(
     start = "import torch.distributed as dist\ndist.init_process_group('nccl')\n"
     (found,) = tell(train=start + beside, loop=loop).document["findings"]
     assert (found["code"], found["confidence"]) == ("GPU501", "definite" if called else "likely")
+    assert found["severity"] == ("error" if called else "warning")
     cli.main(["lint", "--no-cache", "."])
     assert ("No program that was read gets here." in capsys.readouterr().out) is not called
 
