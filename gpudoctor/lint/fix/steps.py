@@ -70,14 +70,14 @@ def _set_arguments(at: Location, arguments: Sequence[repair.SetArgument], render
     added: list[str] = []
     for each in arguments:
         given, text = _given(call, each.name, each.position), render.text(each.to, statement)
+        if given is None and not each.lacking:
+            _refuse_passed_on(call)
         if given is None:
             added.append(f"{each.name}={text}")
         elif each.over_plain and not isinstance(given, ast.Constant):
             raise NoFix("it is chosen elsewhere")
         else:
             values.append((nodes.place(given), text))
-    if added and any(each.arg is None for each in call.keywords):
-        raise NoFix("it may be among the arguments that are passed on")
     # `f(x for x in y)` is no place for a second argument.
     if added and isinstance(call.args[0] if call.args else None, ast.GeneratorExp):
         raise NoFix("a generator without brackets of its own")
@@ -89,11 +89,17 @@ def _remove_argument(step: repair.RemoveArgument, nodes: FileNodes) -> list[ch.T
     names = ((step.name, step.position), *step.also)
     given = [value for name, position in names if (value := _given(call, name, position)) is not None]
     if step.if_given and _given(call, step.name, step.position) is None:
+        _refuse_passed_on(call)
         return []
     stays = [each not in given for each in call.args]
     if not given or sorted(stays, reverse=True) != stays:
         raise NoFix("it is not there, or others would move to its position")
     return [ch.NewArguments(nodes.place(call), removed=tuple(nodes.place(each) for each in given))]
+
+
+def _refuse_passed_on(call: ast.Call) -> None:
+    if any(each.arg is None for each in call.keywords):
+        raise NoFix("it may be among the arguments that are passed on")
 
 
 def _given(call: ast.Call, name: str, position: int) -> ast.expr | None:

@@ -101,6 +101,8 @@ class SetArgument:
     position: int = -1
     over_plain: bool = False
     """Only in the place of nothing or of what is written out there: a setting is changed where it is made."""
+    lacking: bool = False
+    """It is known not to be among what `**settings` passes on."""
 
 
 @dataclass(frozen=True)

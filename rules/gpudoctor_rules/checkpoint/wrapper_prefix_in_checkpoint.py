@@ -6,7 +6,8 @@ DDP and DataParallel keep the model in an attribute called `module`, so every ke
 with `module.`. A model that is not wrapped has no such keys: `load_state_dict` ends with `RuntimeError: Error(s) in
 loading state_dict for Net: Missing key(s) in state_dict: "weight" ... Unexpected key(s) in state_dict:
 "module.weight"`. Weights that were saved from the inner model and are loaded into the wrapper end with the same error,
-with the names exchanged. With `strict=False` nothing is loaded and nothing is said: the weights stay random.
+with the names exchanged. So does a target network that is handed the weights of the wrapper as they are. With
+`strict=False` nothing is loaded and nothing is said: the weights stay random.
 
 ## Fix
 
@@ -57,7 +58,7 @@ class WrapperPrefixInCheckpoint(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
-    needs = (Save,)
+    needs = (Save, LoadState)
     crash = CrashText(
         "Missing key(s) in state_dict",
         also="module.",
@@ -69,6 +70,7 @@ class WrapperPrefixInCheckpoint(Rule):
         # Frameworks unwrap what they save, or strip the prefix when they load.
         if program.managed_by - program.leaving("states"):
             return
+        yield from self._handed_over(program)
         for save in program.events(Save):
             for (entry, state), when in zip(save.states, save.states_when, strict=True):
                 # A state whose keys were rewritten is none any more.
@@ -94,6 +96,23 @@ class WrapperPrefixInCheckpoint(Rule):
                     if len(program.worlds) < 2 and not program.frameworks
                     else None,
                 )
+
+    def _handed_over(self, program: Program) -> Iterator[Finding]:
+        """`target.load_state_dict(model.state_dict())`, of a model that is wrapped, for one that is not."""
+        for use in program.events(LoadState):
+            state = use.taken[0] if len(use.taken) == 1 and not use.entry else None
+            if state is None or not state.prefixed or not _bare(use) or _meets(program, use):
+                continue
+            wrapped = state.owner.place if isinstance(state.owner, Wrapper) else None
+            yield self.found(
+                at=use.location,
+                message=f"The weights of the wrapper `{state.owner.label or 'model'}`, whose keys all begin with "
+                f"`module.`, are loaded into a model without wrapper: {_end(use)}",
+                remedy="Take those of the inner model: `.module.state_dict()`.",
+                because=[("the model is wrapped here", wrapped)],
+                severity=Severity.ERROR,
+                repair=_unwrap(state.owner, state.place) if len(program.worlds) < 2 else None,
+            )
 
     def _saved_bare(
         self, program: Program, save: Save, entry: str, state: StateDict, when: Condition

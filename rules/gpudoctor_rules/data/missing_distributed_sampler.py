@@ -161,7 +161,7 @@ def _sharing(
     made: Code = (Imported("torch.utils.data.DistributedSampler"), "(", *data, ")", *only)
     # Where no group is made the sampler could not be, either.
     yield Before(at, ((Always(group.location), Fresh(name, at), " = ", *made),))
-    yield SetArgument(at, "sampler", (Fresh(name, at),), 3)
+    yield SetArgument(at, "sampler", (Fresh(name, at),), 3, lacking=True)
     yield RemoveArgument(at, "shuffle", 2, if_given=True)
     epochs = repeating_loop(program, training.start)
     if epochs is not None:

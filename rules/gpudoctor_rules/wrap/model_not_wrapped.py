@@ -76,8 +76,8 @@ class ModelNotWrapped(Rule):
     shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)
-    # Whether all ranks train on the same stream matters where they train together.
-    reveals = ("GPU309",)
+    # Whether all ranks train on the same data, or the same stream, matters where they train together.
+    reveals = ("GPU301", "GPU309")
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # An absence can only be claimed where everything was read; a framework wraps out of our sight.
@@ -184,6 +184,8 @@ def _keep_names(program: Program, model: Module, wrapped: Location) -> Iterator[
     saved = [(save.order, state.place) for save in program.events(Save) for state in _states(save, model)]
     changed = {place for order, place in saved if order > after}
     loads = [load for load in program.events(LoadState) if load.target == model]
+    others = [load for load in program.events(LoadState) if load.target != model]
+    saved += [(load.order, each.place) for load in others for each in load.taken if each.owner == model]
     loaded = [(load.order, load.location) for load in loads if _has_bare_names(load, model, wrapped, changed)]
     named = [(each.order, each.location) for each in program.events(PartsNamed) if each.module == model]
     for place in dict.fromkeys(place for order, place in (*saved, *loaded, *named) if order > after):
