@@ -62,6 +62,12 @@ def pytest_collection_finish() -> None:
     garbage._MANY *= 10
 
 
+def pytest_sessionfinish() -> None:
+    """Look once for what nobody has seen to fail; pytest would go five times through all that was collected."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name a set in one order: the workers of pytest-xdist, each with its own hashes, must collect the same names."""
     return ",".join(sorted(map(str, val))) if isinstance(val, set | frozenset) else None

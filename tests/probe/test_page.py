@@ -19,16 +19,17 @@ from tests.support.html_reader import (
     assert_names_lead_somewhere,
     sizes_of_text,
 )
+from tests.support.installs import require
 from tests.tools.make_recordings import FOLDER, healthy, made_up, no_gpu, one_gpu, slow_gpu
 
 pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
 
 from gpudoctor.probe.page import page_of, words
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+require("matplotlib")
 pytestmark = pytest.mark.slow
 
 

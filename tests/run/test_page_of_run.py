@@ -20,19 +20,19 @@ from tests.support.html_reader import (
     assert_names_lead_somewhere,
     sizes_of_text,
 )
-from tests.support.installs import require_torch
+from tests.support.installs import require, require_torch
 from tests.support.made_runs import EVERY, PLACE, SCRIPT, healthy, hung, sick, watched
 from tests.support.watching import TRAINING, plain, watch
 from tests.tools import make_schema
 
 pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
 
 from gpudoctor.run.page import page_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+require("matplotlib")
 pytestmark = pytest.mark.slow
 
 

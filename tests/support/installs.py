@@ -15,13 +15,19 @@ ROOT = Path(__file__).resolve().parents[2]
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*_cache", "__pycache__", "*.egg-info", "*.pyc")
 
 
-def require_torch() -> None:
-    """Skip a test, or a file of them, where torch is not installed.
+def require(*libraries: str) -> None:
+    """Skip a test, or a file of them, where a library is not installed.
 
-    Nothing is loaded: each worker of pytest would take seconds for that, and other processes train.
+    Nothing is loaded: each worker of pytest would take as long for that, for tests that one of them runs.
     """
-    if find_spec("torch") is None:
-        pytest.skip("torch is not installed", allow_module_level=True)
+    for name in libraries:
+        if find_spec(name) is None:
+            pytest.skip(f"{name} is not installed", allow_module_level=True)
+
+
+def require_torch() -> None:
+    """Skip a test, or a file of them, where torch is not installed: it is loaded by processes that train."""
+    require("torch")
 
 
 def copy_checkout(target: Path) -> Path:
