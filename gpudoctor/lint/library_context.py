@@ -290,6 +290,9 @@ class Execution(Protocol):
     def held(self, key: Hashable) -> Values | None:
         """What a key holds now, on whatever path."""
 
+    def open_methods(self, value: Value) -> list[tuple[str, Location | None]]:
+        """The methods of this object that are still open, and where each was called; the outermost first."""
+
     def reached_at(self, value: Value) -> Location | None:
         """Where a method of this object was called that is still open; the outermost one."""
 

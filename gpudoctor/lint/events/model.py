@@ -81,9 +81,19 @@ class SyncNorm(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardMarked(Event):
-    """A wrapper is told of a method that is to go through it, as its `forward` does."""
+    """A wrapper, or a model that was sharded in place, is told of a method that is to go through it, as its `forward`
+    does."""
 
-    wrapper: Wrapper
+    wrapper: Module | Wrapper
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardsMet(Event):
+    """A method of a model that was sharded in place runs a part whose parameters come together in the forward of the
+    model, and that is not running."""
+
+    module: Module
+    method: str
 
 
 @dataclass(frozen=True, kw_only=True)

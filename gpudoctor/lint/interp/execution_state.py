@@ -282,9 +282,13 @@ class ExecutionState(AssumedLaunch):
         held = [(rest.get(name, name), self.read((frame.scope, name))) for name in names]
         return {name: values for name, values in held if values is not None}
 
+    def open_methods(self, value: Value) -> list[tuple[str, Location | None]]:
+        """The methods of this object that are still open, and where each was called; the outermost first."""
+        return [(frame.name, frame.called_at) for frame in self.frames if frame.receiver == value]
+
     def reached_at(self, value: Value) -> Location | None:
         """Where a method of this object was called that is still open; the outermost one."""
-        return next((frame.called_at for frame in self.frames if frame.receiver == value), None)
+        return next((called_at for _, called_at in self.open_methods(value)), None)
 
     def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
         """Add an event to the log; an event that only repeats an earlier one of the same loop round is left out."""

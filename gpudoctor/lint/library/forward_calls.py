@@ -25,7 +25,7 @@ from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library.gpu_switches import take_gpu
-from gpudoctor.lint.library.sharding import left_whole
+from gpudoctor.lint.library.sharding import left_whole, note_met
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import (
     check_initialised,
@@ -65,6 +65,7 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
     if core.cls is not None:
         check_initialised(call.do, core, "", core.cls.place)
         note_used(call.do, core)
+    note_met(call, core)
     own = find_method(call.do, core, "forward") if looks_inside(call.do) else None
     if own is not None:
         return call.do.call(own, call.arguments, call.node)

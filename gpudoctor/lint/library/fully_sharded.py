@@ -7,7 +7,7 @@ from gpudoctor.lint.domain.function import ContextManager, Method
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.rank import as_numbers
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
-from gpudoctor.lint.events.model import ForwardShared, ForwardTalks, ShardingRefused, Wrap
+from gpudoctor.lint.events.model import ForwardMarked, ForwardShared, ForwardTalks, ShardingRefused, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.library.device_meshes import is_of_cpus, is_whole, ranks_along
 from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded, parts_of_kind, refusal
@@ -57,6 +57,14 @@ def _shard_one(call: Call, core: Module, kind: WrapperKind) -> None:
     note_sharded(call.do, core, stays_on_cpu=is_of_cpus(call.do, mesh))
     if kind is WrapperKind.FSDP:
         call.do.set_flag(core, ModuleState.holds_shards)
+
+
+@MODELS.callable("torch.distributed.fsdp.register_fsdp_forward_method")
+def _marked(call: Call) -> Values:
+    for model in call.arg(0, "module") or ():
+        if isinstance(model.core, Module):
+            call.emit(ForwardMarked, wrapper=model.core)
+    return singleton(NONE)
 
 
 @MODELS.callable("torch.distributed.tensor.parallel.parallelize_module")

@@ -12,9 +12,9 @@ from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import IsInstance
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.events.model import ShardingRefused
+from gpudoctor.lint.events.model import ShardingRefused, ShardsMet
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library.torch_nn import children_of, learns_itself
+from gpudoctor.lint.library.torch_nn import children_of, has_parameters, learns_itself
 from gpudoctor.lint.library_call import flatten
 
 if TYPE_CHECKING:
@@ -102,6 +102,22 @@ def note_copied(do: LibraryContext, model: Value, place: Location) -> None:
     core = model.core
     if isinstance(core, Module) and is_sharded(do, core):
         do.emit(ShardingRefused, at=place, module=core, why="copy")
+
+
+def note_met(call: Call, part: Value) -> None:
+    """A part of a sharded model is run: its parameters are shards but for the forward of what it was sharded with."""
+    do = call.do
+    # Most programs shard nothing.
+    if do.flag(PROCESS, ProcessState.model_sharded) is NO:
+        return
+    around = ((each, do.flag(each, ModuleState.holds_shards)) for each in _around(do, part))
+    owner, surely = next(((each, flag) for each, flag in around if flag is not NO), (part, NO))
+    if owner == part or surely is not YES or has_parameters(do, part) is not True:
+        return
+    opened = do.execution.open_methods(owner)
+    if opened and not any(name in ("forward", "__init__") for name, _ in opened):
+        method, place = opened[0]
+        do.emit(ShardsMet, at=place or call.place, module=owner, method=method)
 
 
 def note_loaded(call: Call, model: Value, state: Value | None, from_file: bool) -> None:

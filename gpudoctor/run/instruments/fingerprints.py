@@ -22,7 +22,8 @@ def print_of(batch: Any) -> str:
     for tensor in tensors_in(batch):
         if tensor.device.type == "cpu" and tensor.layout is torch.strided and tensor.numel():
             flat = tensor.detach().reshape(-1)
-            few = flat[:: max(1, flat.numel() // _SAMPLED)].contiguous()
+            # A storage that NumPy has seen can never be resized again: it sees a copy.
+            few = flat[:: max(1, flat.numel() // _SAMPLED)].clone()
             digest.update(content_of(few))
             seen = True
     return digest.hexdigest() if seen else ""

@@ -103,13 +103,13 @@ def _sends_state(program: Program) -> bool:
     """Something that may be the state of a model goes from one rank to the others."""
     elastic = any("elastic" in each.into for each in program.events(Escape) if each.into.startswith("horovod"))
     sent = (each for each in program.events(Collective) if each.hands_on)
-    return elastic or not all(map(_is_a_number, sent))
+    return elastic or not all(map(_has_no_weights, sent))
 
 
-def _is_a_number(sent: Collective) -> bool:
-    """`hvd.broadcast(torch.tensor(epoch), root_rank=0)`."""
+def _has_no_weights(sent: Collective) -> bool:
+    """`hvd.broadcast(torch.tensor(epoch), root_rank=0)`, `hvd.broadcast_optimizer_state(optimizer, root_rank=0)`."""
     given = sent.subject or ()
-    return bool(given) and all(each.origin is TensorOrigin.FACTORY for each in given)
+    return bool(given) and all(each.origin is TensorOrigin.FACTORY or isinstance(each, Optimizer) for each in given)
 
 
 def _seeded_alike(program: Program, wrap: UseManaged) -> bool:

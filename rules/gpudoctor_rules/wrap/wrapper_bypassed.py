@@ -8,19 +8,21 @@ Training on several GPUs starts the program once for each GPU; each such process
 variable from before the wrap runs the inner model alone. No error is raised: `backward()` fills the gradients of this
 rank, nothing is averaged, and the ranks drift apart. With `DataParallel` the same call uses one GPU and leaves the
 others idle. The Trainer of Transformers hands the wrapper to `compute_loss` as `model`; `self.model` is the bare one.
-Fabric's wrapper refuses such a method: `RuntimeError: You are calling the method ... from outside the model`.
+Fabric's wrapper refuses such a method: `RuntimeError: You are calling the method ... from outside the model`. What
+`fully_shard` has cut up comes together in the forward only, and a method that computes with it ends in an error.
 
 ## Fix
 
 Call the wrapper. Where a method other than `forward` computes the loss, let `forward` call that method. Unsafe,
-because the training changes; that is the point. With Fabric, `model.mark_forward_method("loss")` after `setup`.
+because the training changes; that is the point. With Fabric, `model.mark_forward_method("loss")` after `setup`; behind
+`fully_shard`, `register_fsdp_forward_method(model, "loss")`.
 
 ## Silent when
 
 The call builds no graph, as under `no_grad`, or no optimizer uses its gradients; the wrapper runs in the same step,
 too, which arms the averaging for all parameters; the program averages gradients itself; whether there is a wrapper
-depends on a test that the call does not share; a method was marked for Fabric. Perf only where a `DataParallel` wrapper
-trains elsewhere.
+depends on a test that the call does not share; a method was marked for Fabric or `fully_shard`. Perf only where a
+`DataParallel` wrapper trains elsewhere.
 
 ## Sources
 
@@ -37,7 +39,7 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.knowledge import Prepare
-from gpudoctor.lint.events.model import AttributeMissed, Forward, ForwardMarked
+from gpudoctor.lint.events.model import AttributeMissed, Forward, ForwardMarked, ShardsMet, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
 from gpudoctor.lint.questions.names import in_code, name_of
@@ -50,17 +52,25 @@ if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
 
 
+_MIXED = "got mixed torch.Tensor and DTensor"
+
+
 class WrapperBypassed(Rule):
     """The training forward does not go through the wrapper, so gradients stay on their rank."""
 
     code = "GPU102"
     name = "wrapper-bypassed"
     severity = Severity.ERROR
+    errors = (
+        "RuntimeError: aten.mm.default got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor "
+        "before calling distributed operators!",
+    )
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        yield from self._past_shards(program)
         if program.managed_by == {"lightning"}:
             yield from self._past_fabric(program)
             return
@@ -93,6 +103,30 @@ class WrapperBypassed(Rule):
             )
             return
 
+    def _past_shards(self, program: Program) -> Iterator[Finding]:
+        """What `fully_shard` has cut up is whole in the forward, and behind it until the backward."""
+        marked = {event.wrapper for event in program.events(ForwardMarked)}
+        told: set[Location] = set()
+        for event in program.events(ShardsMet):
+            before = [each for each in program.events(Forward, Backward) if each.order < event.order]
+            whole = any(each.module.core == event.module for each in _behind_the_last_backward(before))
+            if event.module in marked or whole or event.location in told or program.is_caught(event, "RuntimeError"):
+                continue
+            told.add(event.location)
+            model = name_of(event.module)
+            yield self.found(
+                event.location,
+                f"`{event.method}` computes with parameters of {model} past its forward, in which `fully_shard` brings "
+                f"them together: each rank ends with `RuntimeError: ... {_MIXED}`.",
+                remedy=f'Write `register_fsdp_forward_method({in_code(event.module, "model")}, "{event.method}")` '
+                "behind `fully_shard`, or call the model.",
+                because=[
+                    ("it is sharded here", each.location)
+                    for each in program.events(Wrap)
+                    if each.in_place and each.wrapper == event.module
+                ][:1],
+            )
+
     def _bypasses(self, program: Program) -> Iterator[tuple[bool, Finding]]:
         """Each with whether it happens only with an option that is left out."""
         told: set[Location] = set()
@@ -117,6 +151,12 @@ class WrapperBypassed(Rule):
                     yield unusual, self._finding(program, call, wrap, place)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            _MIXED,
+            because="a method computed with parameters that are shards but for the forward",
+            remedy="Register the method with `register_fsdp_forward_method`, or call the model.",
+        )
         drift = recording.drift
         if drift is None or recording.averages_by_hand or not drift.optimizer.held:
             return
@@ -168,6 +208,13 @@ class WrapperBypassed(Rule):
             repair=repair,
             cause=wrap.at.location,
         )
+
+
+def _behind_the_last_backward(events: list[Forward | Backward]) -> Iterator[Forward]:
+    for each in reversed(events):
+        if isinstance(each, Backward):
+            return
+        yield each
 
 
 def _shown(wrap: Wrapping) -> str:

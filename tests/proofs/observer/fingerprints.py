@@ -56,5 +56,6 @@ def _content(tensor: torch.Tensor) -> bytes:
         return b"?"
     # A sharded parameter is named after its local part: asking for the rest would be a collective.
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    flat = _CPU(local.detach()).contiguous().reshape(-1)
+    # A storage that NumPy has seen can never be resized again, as FSDP does: it sees a copy.
+    flat = _CPU(local.detach()).clone(memory_format=torch.contiguous_format).reshape(-1)
     return _NUMPY(flat.view(torch.uint8)).tobytes()
