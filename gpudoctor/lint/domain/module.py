@@ -74,6 +74,13 @@ class WrapperKind(enum.Enum):
     PREPARED = "framework"
 
     @property
+    def key_prefix(self) -> str:
+        """What it puts before the keys of a state: the name under which it keeps the model. FSDP takes its own off."""
+        if self is WrapperKind.COMPILED:
+            return "_orig_mod."
+        return "module." if self in (WrapperKind.DDP, WrapperKind.DATA_PARALLEL) else ""
+
+    @property
     def synchronises(self) -> bool:
         """Gradients are averaged over ranks by the wrapper."""
         # DataParallel adds gradients up within one process: there is no other rank.
@@ -125,16 +132,23 @@ class Wrapper(Allocated):
         return any(wrapper.kind in kinds for wrapper in self.chain)
 
     @property
+    def key_prefix(self) -> str:
+        """What the keys of its state begin with."""
+        # A ScriptModule is the model itself, made anew.
+        scripted = [each for each in self.chain if each.kind is WrapperKind.COMPILED and each.class_name]
+        return "".join(each.kind.key_prefix for each in self.chain if each not in scripted)
+
+    @property
     def synchronises(self) -> bool:
         return any(wrapper.kind.synchronises for wrapper in self.chain)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateDict(Allocated):
-    """What `state_dict()` returned. `prefixed` where its keys start with a wrapper's `module.`."""
+    """What `state_dict()` returned. `prefix` is what its keys begin with: a wrapper's `module.`."""
 
     owner: Value
-    prefixed: bool = False
+    prefix: str = ""
 
     @property
     def state_of(self) -> Value:

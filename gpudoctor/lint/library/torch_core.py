@@ -276,9 +276,10 @@ def _compile(call: Call) -> Values:
     # One of several models: which one does not matter to what compiles it.
     if call.args and only is None:
         return call.args[0]
-    # Compiling returns an OptimizedModule; its keys are saved with the prefix `_orig_mod.`.
     if isinstance(only, (Module, Wrapper)):
-        return singleton(Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.COMPILED, only))
+        scripted = "torch.jit.ScriptModule" if call.name.startswith("torch.jit.") else ""
+        site, kind = call.allocation_site(), WrapperKind.COMPILED
+        return singleton(Wrapper(site, call.place, call.label, kind, only, class_name=scripted))
     if only is not None:
         return singleton(only)
     return singleton(call.result("a compiler", fresh=True))

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import BoundMethod, Method
 from gpudoctor.lint.domain.heuristics import NORMALISED
-from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper, WrapperKind, any_part
+from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper, any_part
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, EachOf, Item, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -638,10 +638,9 @@ def _buffers(call: Call[Module | Wrapper]) -> Values:
 def _state_dict(call: Call[Module | Wrapper]) -> Values:
     note_used(call.do, call.receiver)
     owner = call.receiver
-    # Both wrappers register the model as `module`, so every key is saved as `module.…`.
-    prefixed = owner.wrapped_by(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+    prefix = owner.key_prefix if isinstance(owner, Wrapper) else ""
     note_gathered(call, owner)
-    return singleton(StateDict(call.allocation_site(), call.place, call.label, owner, prefixed))
+    return singleton(StateDict(call.allocation_site(), call.place, call.label, owner, prefix))
 
 
 @MODELS.method(StateDict, "items", "keys", "values", "copy")

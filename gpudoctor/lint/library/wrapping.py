@@ -343,10 +343,10 @@ def _attribute(call: Call[Wrapper]) -> Values:
         said = declared_attribute(call)
         return said if said is not NOT_ANSWERED else call.do.attribute(wrapper.core, name, call.node)
     # FSDP has its own, for which all ranks send their parts.
-    if name in ("state_dict", "clip_grad_norm_") and wrapper.kind is WrapperKind.FSDP:
+    if name == "clip_grad_norm_" and wrapper.kind is WrapperKind.FSDP:
         return singleton(Method(wrapper, name))
-    # These give back the object that they are called on, and a `forward` every wrapper has of its own.
-    if own is None and (name in GIVE_THEMSELVES or name == "forward"):
+    # The first give back the object that they are called on, and the others every wrapper has of its own.
+    if own is None and (name in GIVE_THEMSELVES or name in ("forward", "state_dict", "load_state_dict")):
         return singleton(Method(wrapper, name))
     # A compiled module passes unknown attributes through to the model.
     if own is None:

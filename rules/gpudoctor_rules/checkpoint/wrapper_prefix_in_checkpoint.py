@@ -9,9 +9,13 @@ loading state_dict for Net: Missing key(s) in state_dict: "weight" ... Unexpecte
 with the names exchanged. So does a target network that is handed the weights of the wrapper as they are. With
 `strict=False` nothing is loaded and nothing is said: the weights stay random.
 
+with the names exchanged. `torch.compile(model)` keeps the model under `_orig_mod`, inside or outside of the wrapper,
+with the same end. With `strict=False` nothing is loaded and nothing is said: the weights stay random.
+
 ## Fix
 
-Save the inner model, `model.module.state_dict()`, and load into it: `model.module.load_state_dict(...)`. Unsafe:
+Save the inner model, `model.module.state_dict()`, and load into it: `model.module.load_state_dict(...)`. Compile in
+place, with `model.compile()`: then the keys stay as they are. Unsafe:
 checkpoints that were written before keep the old keys. None where the program is launched in several ways, since
 another of them may need the keys as they are.
 
@@ -42,7 +46,10 @@ from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace,
 from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Program, Value
+    from gpudoctor.api.pack import Condition, Program, Recording, Value
+
+
+_IN_PLACE = "Compile in place, with `model.compile()`, which leaves the keys as they are."
 
 
 class WrapperPrefixInCheckpoint(Rule):
@@ -76,24 +83,25 @@ class WrapperPrefixInCheckpoint(Rule):
                 # A state whose keys were rewritten is none any more.
                 if not isinstance(state, StateDict):
                     continue
-                if not state.prefixed:
+                if not state.prefix:
                     yield from self._saved_bare(program, save, entry, state, when)
                     continue
-                use = _loaded_bare(program, save, entry, state.owner, when)
+                use = _loaded_otherwise(program, save, entry, state, when)
                 # Saved from a wrapper and loaded into one, the names fit.
                 if use is None:
                     continue
                 yield self.found(
                     at=state.place,
                     message=f"The weights are saved from the wrapper `{state.owner.label or 'model'}`, so "
-                    f"that every key begins with `module.`, and are loaded into a model without wrapper: {_end(use)}",
-                    remedy=_remedy(program, state.owner),
+                    f"that every key begins with `{state.prefix}`, and are loaded into a model {_names_of(use)}: "
+                    f"{_end(use)}",
+                    remedy=_remedy(program, state, use),
                     because=[("it is written here", save.location), ("it is loaded here", use.location)],
                     # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if use.strict is False else None,
                     # Launched in another way, the same line may save what another wrapper loads.
                     repair=_unwrap(state.owner, state.place)
-                    if len(program.worlds) < 2 and not program.frameworks
+                    if len(program.worlds) < 2 and not program.frameworks and state.prefix == "module."
                     else None,
                 )
 
@@ -101,42 +109,62 @@ class WrapperPrefixInCheckpoint(Rule):
         """`target.load_state_dict(model.state_dict())`, of a model that is wrapped, for one that is not."""
         for use in program.events(LoadState):
             state = use.taken[0] if len(use.taken) == 1 and not use.entry else None
-            if state is None or not state.prefixed or not _bare(use) or _meets(program, use):
+            if state is None or not state.prefix or _prefix_of(use) in (None, state.prefix):
+                continue
+            if _meets(program, use, state):
                 continue
             wrapped = state.owner.place if isinstance(state.owner, Wrapper) else None
+            inner = (state.prefix, _prefix_of(use)) == ("module.", "")
             yield self.found(
                 at=use.location,
                 message=f"The weights of the wrapper `{state.owner.label or 'model'}`, whose keys all begin with "
-                f"`module.`, are loaded into a model without wrapper: {_end(use)}",
-                remedy="Take those of the inner model: `.module.state_dict()`.",
+                f"`{state.prefix}`, are loaded into a model {_names_of(use)}: {_end(use)}",
+                remedy="Take those of the inner model: `.module.state_dict()`." if inner else _IN_PLACE,
                 because=[("the model is wrapped here", wrapped)],
                 severity=Severity.ERROR,
-                repair=_unwrap(state.owner, state.place) if len(program.worlds) < 2 else None,
+                repair=_unwrap(state.owner, state.place) if inner and len(program.worlds) < 2 else None,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from super().in_run(recording)
+        yield from self.crashed(
+            recording,
+            "Missing key(s) in state_dict",
+            WrapperKind.COMPILED.key_prefix,
+            because="the names of a compiled model begin with '_orig_mod.', and those of the model inside do not",
+            remedy=_IN_PLACE,
+        )
 
     def _saved_bare(
         self, program: Program, save: Save, entry: str, state: StateDict, when: Condition
     ) -> Iterator[Finding]:
         """The weights of a model are loaded into the wrapper around it."""
         # Where it is not wrapped, its own weights are those of the checkpoint.
-        if any(isinstance(other, StateDict) and other.prefixed for name, other in save.states if name == entry):
+        if any(isinstance(other, StateDict) and other.prefix for name, other in save.states if name == entry):
             return
         for use in _loads_of(program, save, entry, when):
             wrapper = use.target
-            if isinstance(wrapper, Wrapper) and wrapper.core == state.owner and not _bare(use):
+            if isinstance(wrapper, Wrapper) and wrapper.core == state.owner and _prefix_of(use):
                 yield self.found(
                     at=use.location,
                     message=f"The weights of the inner model are loaded into the wrapper `{wrapper.label or 'model'}`, "
-                    f"whose keys all begin with `module.`: {_end(use)}",
-                    remedy="Load them into the inner model: `.module.load_state_dict(...)`.",
+                    f"whose keys all begin with `{wrapper.key_prefix}`: {_end(use)}",
+                    remedy="Load them into the inner model: `.module.load_state_dict(...)`."
+                    if wrapper.key_prefix == "module."
+                    else _IN_PLACE,
                     because=[("it is written here", save.location), ("the wrapper is made here", wrapper.place)],
                     severity=Severity.ERROR if use.strict is False else None,
-                    repair=_unwrap(wrapper, use.location) if len(program.worlds) < 2 else None,
+                    repair=_unwrap(wrapper, use.location)
+                    if len(program.worlds) < 2 and wrapper.key_prefix == "module."
+                    else None,
                 )
                 return
 
 
-def _remedy(program: Program, wrapper: Value) -> str:
+def _remedy(program: Program, state: StateDict, use: LoadState) -> str:
+    if any(kept not in (None, "", "module.") for kept in (state.prefix, _prefix_of(use))):
+        return _IN_PLACE
+    wrapper = state.owner
     # Started for one process, what prepares models wraps none.
     prepared = next((each for each in program.events(Prepare) if each.made == wrapper), None)
     if prepared is None or prepared.managed.framework != "accelerate":
@@ -153,12 +181,13 @@ def _unwrap(wrapper: Value, at: Location) -> Repair | None:
     return Repair("Take the model inside", (Replace(at, (model,), part="receiver"),))
 
 
-def _loaded_bare(program: Program, save: Save, entry: str, owner: Value, when: Condition) -> LoadState | None:
-    """Where what is saved here is loaded into a model that is not wrapped."""
+def _loaded_otherwise(program: Program, save: Save, entry: str, state: StateDict, when: Condition) -> LoadState | None:
+    """Where what is saved here is loaded into a model whose keys begin with something else."""
     # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
-    wrapped = [wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == owner]
+    wrapped = [wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == state.owner]
     for use in _loads_of(program, save, entry, when):
-        if _bare(use) and not any(each.excludes(use.condition) for each in wrapped) and not _meets(program, use):
+        other = _prefix_of(use) not in (None, state.prefix)
+        if other and not any(each.excludes(use.condition) for each in wrapped) and not _meets(program, use, state):
             return use
     return None
 
@@ -175,11 +204,11 @@ def _loads_of(program: Program, save: Save, entry: str, when: Condition) -> Iter
             yield use
 
 
-def _meets(program: Program, use: LoadState) -> bool:
-    """The same statement may load into a wrapper: then it does where one was saved, and the bare model is what it would
-    be without. `model = build(checkpoint["args"])` wraps where the checkpoint says so."""
+def _meets(program: Program, use: LoadState, state: StateDict) -> bool:
+    """The same statement may load into such a wrapper: then it does where one was saved, and the bare model is what it
+    would be without. `model = build(checkpoint["args"])` wraps where the checkpoint says so."""
     beside = (each for each in program.events(LoadState) if each.location == use.location)
-    return any(each.context.frames == use.context.frames and not _bare(each) for each in beside)
+    return any(each.context.frames == use.context.frames and _prefix_of(each) == state.prefix for each in beside)
 
 
 def _same_entries(program: Program, save: Save, load: Load) -> bool:
@@ -189,12 +218,17 @@ def _same_entries(program: Program, save: Save, load: Load) -> bool:
     return load.user_names_path and len(read) > 1 and read <= {entry for entry, _ in save.states}
 
 
-def _bare(use: LoadState) -> bool:
+def _prefix_of(use: LoadState) -> str | None:
+    """What the keys begin with that are loaded there; None where that is not known."""
     target = use.target
     if isinstance(target, Wrapper):
-        # FSDP and `torch.compile` have prefixes of their own, or none.
-        return not target.wrapped_by(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
-    return isinstance(target, Module) and not use.as_wrapper
+        return target.key_prefix
+    return ("module." if use.as_wrapper else "") if isinstance(target, Module) else None
+
+
+def _names_of(use: LoadState) -> str:
+    prefix = _prefix_of(use)
+    return f"whose keys begin with `{prefix}`" if prefix else "without wrapper"
 
 
 def _end(use: LoadState) -> str:
