@@ -200,7 +200,7 @@ def _note_settings(call: Call, managed: ManagedObject, known: Framework, setting
     for flag, holds in (
         (ManagerState.wraps_otherwise, otherwise),
         (ManagerState.empties, empties),
-        (ManagerState.spreads_states, _spreads(call, *_PLUGINS, launched=("DEEPSPEED", "FSDP", "MEGATRON_LM"))),
+        (ManagerState.spreads_states, _spreads(call, *_PLUGINS.values(), launched=(*_PLUGINS,))),
         (ManagerState.spreads_parameters, empties or _spreads(call, "fsdp_plugin", launched=("FSDP",))),
         (ManagerState.shards_in_place, known.name == "accelerate" and _shards_in_place(call)),
         (ManagerState.leaves_loaders, _leaves_loaders(call)),
@@ -209,6 +209,10 @@ def _note_settings(call: Call, managed: ManagedObject, known: Framework, setting
     ):
         if holds:
             call.do.set_flag(managed, flag)
+    # `if accelerator.is_main_process or accelerator.distributed_type == DistributedType.DEEPSPEED:`
+    spread = (how for how, plugin in _PLUGINS.items() if _spreads(call, plugin, launched=(how,)))
+    if known.name == "accelerate" and (how := next(spread, _launched_as(call))):
+        call.do.set_own_attribute(managed, "distributed_type", singleton(Library(f"{_DISTRIBUTED_TYPE}.{how}")))
 
 
 def _engine_settings(call: Call, framework: str) -> EngineSettings:
@@ -256,7 +260,8 @@ def _spreads(call: Call, *plugins: str, launched: tuple[str, ...]) -> bool:
     return surely or _launched_as(call) in launched
 
 
-_PLUGINS = ("deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin")
+_DISTRIBUTED_TYPE = "accelerate.utils.DistributedType"
+_PLUGINS = {"DEEPSPEED": "deepspeed_plugin", "FSDP": "fsdp_plugin", "MEGATRON_LM": "megatron_lm_plugin"}
 _OF_PLUGIN = "hf_ds_config"
 
 
@@ -300,7 +305,7 @@ def _done_otherwise(call: Call) -> frozenset[str]:
     effect = call.effect(ConfigureEffect)
     said = vars(effect) if effect is not None else {}
     told = frozenset(what for what, names in said.items() if any(call.given(name) for name in names.split(" | ")))
-    spread = effect is not None and _launched_as(call) in ("DEEPSPEED", "FSDP", "MEGATRON_LM")
+    spread = effect is not None and _launched_as(call) in _PLUGINS
     return told | {"spreading"} if spread else told
 
 

@@ -1,5 +1,7 @@
 """What a process knows of the others."""
 
+from accelerate.utils import DistributedType as DistributedType
+
 from gpudoctor.manifest.effects import (
     FirstRank,
     GlobalRank,

@@ -30,6 +30,8 @@ def set_seed(seed, device_specific=False, deterministic=False):
     numpy.random.seed(own)
     torch.manual_seed(own)
 
+class DistributedType: ...
+
 @followed()
 class DataLoaderConfiguration:
     def __init__(
