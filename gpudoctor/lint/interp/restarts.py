@@ -288,13 +288,6 @@ class AssumedLaunch(Position):
                 # Where `backend == "ddp"` has turned it on, the backend is that in all other questions, too.
                 case Compares("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
                     return only
-        # Behind `assert args.steps == 1` it is that: what is repeated from memory must be settled alike.
-        for literal in self.settled.bounded if value.config else ():
-            match literal.atom.key:
-                case Compares("==", Unknown() as chosen, Const() as only) if literal.holds and chosen == value:
-                    if self.notes is not None:
-                        self.notes.asked.append(literal)
-                    return only
         # Which model or data set it is; whether there are several processes was learnt before.
         if default is None or text_of(default) is None or any(speaks_of(key, value) for key in self.assumptions):
             return value
