@@ -59,7 +59,7 @@ def part_added(
         # A norm of the weight takes the place of the weight.
         # `self.extra = None` keeps a place; only a layer that goes leaves parameters behind.
         before = do.own_attribute(core, name)
-        replaced = name == "weight" or (before is not None and before.any(lambda value: isinstance(value, Module)))
+        replaced = name == "weight" or (before is not None and before.has(Module))
         do.emit(PartAdded, at=place, parent=core, part=part, name=name, replaced=replaced, parameters=parameters)
 
 

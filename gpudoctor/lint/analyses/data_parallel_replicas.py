@@ -103,7 +103,7 @@ def note_written(do: LibraryContext, owner: Value, name: str, values: Values, pl
         return
     old = do.own_attribute(owner, name)
     # `self.mean += x` of a tensor works in place, and the first copy shares its memory with the model.
-    if do.execution.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
+    if do.execution.augmenting and old is not None and old.has(Tensor):
         return
     mark = _mark((owner, name))
     carried = values.any(lambda value: mark in value.shards)

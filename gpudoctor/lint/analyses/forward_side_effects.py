@@ -22,7 +22,7 @@ def forget_what_forward_sets(do: LibraryContext, module: Value) -> None:
     for name in _set_by_forward(cls.node) if cls is not None else ():
         known = do.own_attribute(module, name)
         # Layers and the like are replaced in no `forward`; numbers and flags are.
-        if known is not None and known.any(lambda value: isinstance(value, Const)):
+        if known is not None and known.has(Const):
             do.set_own_attribute(
                 module, name, singleton(Unknown(Anonymous("set by forward", (module, name)), "set by `forward`", name))
             )

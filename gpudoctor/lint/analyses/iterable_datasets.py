@@ -234,7 +234,7 @@ def _is_whole(value: Value) -> bool:
     """Nothing is left out of what a loop goes over."""
     match value:
         case Range(start=start):
-            return start.all(lambda each: isinstance(each, Const)) and not value.divergence & RANKED
+            return start.are(Const) and not value.divergence & RANKED
         case Enumerated(items=items):
             return all(_is_whole(each) for item in items for each in item)
         case Dataset():

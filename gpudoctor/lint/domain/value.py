@@ -370,7 +370,7 @@ class Unknown(Value):
 
 def of_kinds(values: Values | None, *kinds: type[Value]) -> ValueSet[Any] | None:
     """These values, where what is of no such kind is one that could not be known."""
-    if values is None or values.all(lambda value: isinstance(value, kinds)):
+    if values is None or values.are(*kinds):
         return values
     return values.map(lambda value: value if isinstance(value, kinds) else _of_other_kind(value))
 

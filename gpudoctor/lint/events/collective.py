@@ -135,7 +135,7 @@ class Collective(Event):
     @property
     def gives_tensors(self) -> bool:
         """This rank gives a tensor, on some path."""
-        return self.sent is not None and self.sent.any(lambda value: isinstance(value, Tensor))
+        return self.sent is not None and self.sent.has(Tensor)
 
     @property
     def of_all_ranks(self) -> bool:

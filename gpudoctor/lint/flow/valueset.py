@@ -126,6 +126,14 @@ class ValueSet(Generic[V]):
             return test(self.bindings[0].value)
         return any(test(b.value) for b in self.bindings)
 
+    def are(self, *kinds: type) -> bool:
+        """There is a value, and each is of such a kind."""
+        return bool(self.bindings) and all(isinstance(b.value, kinds) for b in self.bindings)
+
+    def has(self, *kinds: type) -> bool:
+        """Some value is of such a kind."""
+        return any(isinstance(b.value, kinds) for b in self.bindings)
+
 
 _new = object.__new__
 

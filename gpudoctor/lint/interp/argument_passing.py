@@ -66,7 +66,7 @@ def _inside(m: Evaluator, values: Values) -> list[Values]:
     """What a container holds whose items are not known one by one; a batch is one itself."""
     only = values.single
     # `loaders = [one] if single else [each for each in several]`: what any of them holds.
-    if only is None and values.all(lambda value: isinstance(value, ListOf)):
+    if only is None and values.are(ListOf):
         return [item.guarded_by(b.condition) for b in values.bindings for item in _inside(m, singleton(b.value))]
     if not isinstance(only, (DictOf, ListOf)):
         return [values]
@@ -113,7 +113,7 @@ def among_the_rest(
     found = [default] if default is not None else []
     for values in arguments.rest or ():
         only = values.single
-        if values.all(lambda each: isinstance(each, DictOf)):
+        if values.are(DictOf):
             held = _held_under(m, values, name)
             # One of them has it on each path.
             if held is not None and not complement(m.path, [each.condition for each in held.bindings]):

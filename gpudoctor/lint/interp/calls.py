@@ -397,7 +397,7 @@ def _given_by_new(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST)
     if maker is None or any(isinstance(each, Function) and _is_too_deep(m, each, node) for each in maker):
         return None
     given = call(m, maker, arguments.behind(singleton(cls)), node)
-    return given if given.all(lambda each: isinstance(each, Instance)) else None
+    return given if given.are(Instance) else None
 
 
 def _begun(m: Evaluator, made: Value, arguments: Arguments, node: ast.AST) -> Values:

@@ -52,7 +52,7 @@ def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) 
         result = change(library_call(m, name, Arguments((result,)), node, None)) if change is not None else result
     for values, decorator in others:
         # An unknown decorator is taken to keep the function: most only log or time it.
-        if not values.all(lambda value: isinstance(value, Unknown)):
+        if not values.are(Unknown):
             result = _decorated(m, values, result, decorator)
     return result
 
@@ -180,7 +180,7 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
         elif values.all(lambda value: value.is_handed_over):
             made = m.call(values, Arguments((result,)), decorator)
             # A registry that could not be followed still hands the class on.
-            result = made if made.any(lambda value: isinstance(value, (Class, Function))) else result
+            result = made if made.has(Class, Function) else result
     return result
 
 

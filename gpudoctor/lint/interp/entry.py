@@ -52,7 +52,7 @@ def run_commands(m: Evaluator, scope: Hashable, file: ModuleFile, names: tuple[s
         for name in names:
             values = m.read((scope, name))
             # What is defined elsewhere is started where it stands.
-            if values is not None and not values.any(lambda each: isinstance(each, (Unknown, Library))):
+            if values is not None and not values.has(Unknown, Library):
                 with m.fork(ALWAYS):
                     m.call(values, NO_ARGUMENTS, getattr(values.single, "node", file.source.tree.body[-1]))
 

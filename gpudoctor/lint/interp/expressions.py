@@ -134,7 +134,7 @@ def _forget(m: Evaluator, node: ast.expr, ended: list[Value]) -> None:
 def _subscript(m: Evaluator, node: ast.Subscript) -> Values:
     owner, index = m.evaluate(node.value), m.evaluate(node.slice)
     end = index.single.stop if isinstance(index.single, Slice) else None
-    if end is not None and not end.all(lambda value: isinstance(value, Const)):
+    if end is not None and not end.are(Const):
         for told in HOOKS.cut_off:
             told(m, owner, end, m.place(node))
     return as_told(m, m.for_each_value(owner, lambda value: item_at(m, value, index, node), node), node)

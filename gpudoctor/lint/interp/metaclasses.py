@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.abstract_state import ClassState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.function import Class
-from gpudoctor.lint.domain.value import NONE, Const, Value, Values, singleton
+from gpudoctor.lint.domain.value import NONE, Const, Value, Values, single_of, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def metaclass_of(given: Values | None, bases: Iterable[Value]) -> Class | None:
     """The class of the project that makes a class: the one that it names, or that of a base."""
     if given is not None:
-        return given.single if isinstance(given.single, Class) else None
+        return single_of(given, Class)
     return next((base.metaclass for base in bases if isinstance(base, Class) and base.metaclass is not None), None)
 
 

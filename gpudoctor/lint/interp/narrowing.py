@@ -175,7 +175,7 @@ def _some_class_below(m: Evaluator, test: ast.expr, values: Values) -> Value | N
     where that is a class that can do without those below."""
     if not isinstance(test, ast.Call) or len(test.args) != 2:
         return None
-    if not values.restrict(m.path).all(lambda value: isinstance(value, Unknown)):
+    if not values.restrict(m.path).are(Unknown):
         return None
     with m.events_suppressed():
         asks, above = m.evaluate(test.func).single, m.evaluate(test.args[1]).single

@@ -24,7 +24,7 @@ def widened(key: Hashable, values: Values) -> Values:
         if len(values.bindings) > most(values):
             return _by_path(key, values) or _by_kind(key, values) or ValueSet.of(_any_of(key, values))
     # Settings that a file or the user chooses are objects that the program may have written to.
-    if values.all(lambda value: isinstance(value, Unknown)) and not values.all(lambda value: value.config):
+    if values.are(Unknown) and not values.all(lambda value: value.config):
         return ValueSet.of(_any_of(key, values))
     return values
 

@@ -80,14 +80,14 @@ def _group(call: Call) -> Values:
 @MODELS.method(Commands, "command", "group")
 def _command(call: Call[Commands]) -> Values:
     # `@app.command` without brackets is given the function at once.
-    if call.args and call.args[0].all(lambda value: isinstance(value, (Function, BoundMethod))):
+    if call.args and call.args[0].are(Function, BoundMethod):
         return _add(call, call.receiver, call.args[0])
     return singleton(BoundMethod(call.receiver, ADD))
 
 
 @MODELS.method(Commands, "callback", "default")
 def _callback(call: Call[Commands]) -> Values:
-    if call.args and call.args[0].all(lambda value: isinstance(value, (Function, BoundMethod))):
+    if call.args and call.args[0].are(Function, BoundMethod):
         call.do.set_state(call.receiver, CommandState.callback, call.args[0])
         return call.args[0]
     return singleton(BoundMethod(call.receiver, CALLBACK))

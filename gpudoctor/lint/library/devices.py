@@ -83,7 +83,7 @@ def devices_of(values: Values | None, place: Location) -> Values | None:
     if values is None:
         return None
     found = values.map(lambda value: as_device(value, place) or NONE)
-    return found if found.all(lambda value: isinstance(value, (Device, Unknown))) else None
+    return found if found.are(Device, Unknown) else None
 
 
 _ON_CPU = singleton(CPU)

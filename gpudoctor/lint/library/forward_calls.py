@@ -134,7 +134,7 @@ def _meet_weights(call: Call, module: Module | Wrapper, core: Module, devices: V
     take_gpu(call.do, devices)
     # An option that moves the batches alone says where the model must be.
     for given in call.args if on_cpu(devices) else ():
-        if len(given.bindings) > 1 and given.all(lambda each: isinstance(each, Tensor)):
+        if len(given.bindings) > 1 and given.are(Tensor):
             take_gpu(call.do, given.map(lambda value: value.device or NONE))
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if _moves_inputs(module):

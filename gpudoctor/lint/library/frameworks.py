@@ -185,7 +185,7 @@ def _note_charge(
         given = (*call.args, *call.keywords.values())
         if not known.deals_out and body(f"{name}.__init__") is not None:
             # It reads them as they are, where its own loop is followed.
-            given = tuple(each for each in given if not each.all(lambda value: isinstance(value, Loader)))
+            given = tuple(each for each in given if not each.are(Loader))
         note_escape(call.do, call.name, given, call.node)
     # Options alone start nothing.
     if name != _ADDS_OPTIONS and not known.by_workers:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items, possible_pairs, put_entries
 from gpudoctor.lint.domain.abstract_state import NO, SettingState
-from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values
@@ -37,7 +37,7 @@ def _hide(do: LibraryContext, owner: Value, key: Values, new: Values, node: ast.
         # It may have taken the place of a default.
         perhaps = singleton(Unknown(Anonymous("perhaps", new), "one of several", "", MAYBE_BY_RANK))
         known = possible_pairs(do, owner)
-        plain = {name: perhaps for name, held in known if held.all(lambda each: isinstance(each, Const))}
+        plain = {name: perhaps for name, held in known if held.are(Const)}
         put_entries(do, owner, plain)
 
 
@@ -83,7 +83,7 @@ def _held_by(do: LibraryContext, value: Value) -> list[Values]:
     held = [do.own_attribute(value, name) for name in do.names_of(value)]
     if isinstance(value, Namespace):
         names = do.state(value, SettingState.option_names)
-        known = names.single.items if names is not None and isinstance(names.single, TupleOf) else ()
+        known = items_held(names)
         options = [each.single.value for each in known if isinstance(each.single, Const)]
         held += [do.entry(value, SettingState.declared, each) for each in options if isinstance(each, str)]
     return [each for each in held if each is not None]

@@ -40,7 +40,7 @@ def _started_with(call: Call) -> Values:
     """The first parameter of what it decorates is the configuration."""
     function = function_of(call.args[0].single)
     made = call.do.entry(PROCESS, ProcessState.declared, _COMPOSED)
-    if isinstance(function, Function) and made is not None and isinstance(made.single, DictOf):
+    if isinstance(function, Function) and single_of(made, DictOf) is not None:
         parameters = [*function.node.args.posonlyargs, *function.node.args.args]
         for each in parameters[:1]:
             call.do.set_entry(PROCESS, ProcessState.declared, each.arg, made)
@@ -60,7 +60,7 @@ def _composed(call: Call, folder: str, name: str | None) -> Values | None:
 def _instantiate(call: Call) -> Values:
     """`instantiate(cfg.model, size=3)` calls what stands under `_target_` there."""
     given = call.arg(0, "config")
-    if given is None or not given.all(lambda value: isinstance(value, DictOf)):
+    if given is None or not given.are(DictOf):
         return named_in_files(call)
     own = {name: values for name, values in call.keywords.items() if not name.startswith("_") and name != "config"}
     besides = Arguments(call.args[1:], own)
@@ -97,6 +97,6 @@ def _with_object(call: Call, each: Value) -> Values:
     if isinstance(each, DictOf):
         return _made_of(call, each, Arguments())
     items = known_items(call.do, each)
-    if items is None or not any(one.any(lambda value: isinstance(value, DictOf)) for one in items):
+    if items is None or not any(one.has(DictOf) for one in items):
         return singleton(each)
     return new_list(call.do, [_with_objects(call, one) for one in items], call.node)

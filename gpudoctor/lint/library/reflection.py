@@ -275,7 +275,7 @@ def _since_sharded(call: Call, value: Module, name: str) -> bool:
 def _getattr(call: Call) -> Values:
     value, name = (call.args[0], call.text(1, "name")) if len(call.args) > 1 else (None, None)
     owners = (ProjectModule, Instance)
-    if value is not None and name is None and value.all(lambda each: isinstance(each, owners)):
+    if value is not None and name is None and value.are(*owners):
         # One of several modules: what is asked of each is its own.
         return call.do.for_each_value(value, lambda each: _member(call, each), call.node)
     if value is not None and name is None and 1 < len(call.args[1].restrict(call.do.path)) <= MAX_NAMES:
@@ -362,7 +362,7 @@ def _set_named(call: Call, owners: Values, named: Values, given: Values, registe
     setter = MODELS.setters[Module]
     for owner in modules:
         setter(call.do, owner, " under a name", given, call.place)
-    if modules and given.any(lambda value: isinstance(value, Unknown)):
+    if modules and given.has(Unknown):
         note_escape(call.do, "setattr", (owners,), call.node)
 
 
@@ -371,7 +371,7 @@ def _may_replace(call: Call, owners: Values, given: Values) -> None:
     for owner in owners:
         for name in call.do.names_of(owner) if isinstance(owner, Instance) else ():
             held = call.do.own_attribute(owner, name)
-            if held is not None and held.any(lambda each: isinstance(each, Instance)):
+            if held is not None and held.has(Instance):
                 call.do.set_own_attribute(owner, name, union([held, given]))
 
 
@@ -385,7 +385,7 @@ def _make_settings(call: Call, owners: list[Instance], given: Values) -> None:
         names = [*call.do.names_of(owner), *(fields_of(owner.cls) if owner.cls is not None else ())]
         for name in dict.fromkeys(names):
             default = call.do.attribute(owner, name, call.node)
-            if default.all(lambda value: isinstance(value, Const)):
+            if default.are(Const):
                 call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",), default=default)
                 note_default(call, name, default)
                 chosen = Unknown(Setting(name), "chosen at the start", name, config=True)

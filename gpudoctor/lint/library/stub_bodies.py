@@ -153,7 +153,7 @@ def _own_loss(call: Call) -> Values:
         of_language = any(map(LANGUAGE_MODEL.fits, names))
         counted = of_language or (language_only.single == FALSE and any(map(TEXT_CLASSIFIER.fits, names)))
         number = int_of(single_of(accumulated))
-        only = loss.single if isinstance(loss.single, (Tensor, Unknown)) else None
+        only = single_of(loss, Tensor, Unknown)
         call.emit(
             OwnLoss, loss=only, accumulated=number, made_at=function.place, counted=counted,
             in_all_versions=of_language,

@@ -88,7 +88,7 @@ def _still_constant(values: list[Value], result: Value) -> Value:
 @told(HOOKS.accumulated)
 def _accumulated(do: LibraryContext, target: ast.expr, new: Values, node: ast.AST) -> None:
     """`total += loss`: a graph may be kept beyond the iteration."""
-    if new.any(lambda value: isinstance(value, Tensor)):
+    if new.has(Tensor):
         tensors.note_accumulation(do, do.text(target, 40), new, do.place(node))
 
 

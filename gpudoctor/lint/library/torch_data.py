@@ -251,7 +251,7 @@ def _plain_sampler(call: Call) -> Values:
 @MODELS.callable("torch.utils.data.BatchSampler")
 def _batch_sampler(call: Call) -> Values:
     inner, identity = call.given("sampler"), call.allocation_site()
-    if inner is None or not inner.all(lambda each: isinstance(each, Sampler)):
+    if inner is None or not inner.are(Sampler):
         return singleton(Sampler(identity, call.place, call.label, made_by=call.name, distributed=None))
     # `set_epoch` is due on the inner sampler, one of several perhaps: BatchSampler has none of its own.
     return inner.map(
@@ -351,7 +351,7 @@ def _kept_sampler(call: Call[Loader]) -> Values:
 def _loader_attribute(call: Call[Loader]) -> Values:
     loader = call.receiver
     made = call.do.state(loader, ObjectState.as_made)
-    loader = made.single if made is not None and isinstance(made.single, Loader) else loader
+    loader = single_of(made, Loader) or loader
     found: Values | None = getattr(loader, call.name)
     if found is not None and found.single != NONE:
         return found

@@ -359,7 +359,7 @@ def check_initialised(do: LibraryContext, owner: Module, name: str, place: Locat
         return
     constructor = find_method(do, owner, "__init__")
     # What a decorator has put there may call the one that stands in the class.
-    if constructor is not None and not constructor.all(lambda each: isinstance(each, BoundMethod)):
+    if constructor is not None and not constructor.are(BoundMethod):
         return
     # A base that was not read may call `super().__init__` itself.
     if owner.exact and not is_sketch(constructor):
@@ -521,7 +521,7 @@ def _with_parts(do: LibraryContext, module: Value) -> Iterator[Value]:
                 continue
             waiting += [child.core for child in _held_in(held)]
             # Too many branches have added layers to tell which: whatever it has ever taken in goes along.
-            if not held.all(lambda known: isinstance(known, TupleOf)):
+            if not held.are(TupleOf):
                 waiting += do.parts.get(part, ())
 
 

@@ -129,7 +129,7 @@ def maybe_optimizer(call: Call) -> Values:
     last = call.name.rpartition(".")[2]
     given = call.args[0] if call.args else call.keywords.get("params")
     # A function that gets parameters clips or counts; classes that do are Lion, LAMB, Adan, SAM.
-    if given is None or not given.any(lambda value: isinstance(value, Parameters)) or not last[:1].isupper():
+    if given is None or not given.has(Parameters) or not last[:1].isupper():
         return NOT_ANSWERED
     guess(call.do, OPTIMIZER, call.name, call.place)
     return singleton(new_optimizer(call))

@@ -36,7 +36,7 @@ def _may_average(program: Program, sent: Collective, seldom: bool) -> bool:
     if any(values.any(_is_trained) for values in given):
         return True
     # A collective whose tensor is not known may be the averaging: then the program has the benefit of the doubt.
-    unknown = not given or any(values.any(lambda value: isinstance(value, Unknown)) for values in given)
+    unknown = not given or any(values.has(Unknown) for values in given)
     return unknown and (seldom or not _after_an_epoch(program, sent))
 
 

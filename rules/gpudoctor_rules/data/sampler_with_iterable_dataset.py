@@ -78,7 +78,7 @@ def _option(event: MakeLoader, loader: Loader) -> tuple[str | None, Location | N
     """What the loader is surely given that it refuses, and where that was made."""
     for name, given in (("sampler", loader.sampler), ("batch_sampler", loader.batch_sampler)):
         values = given.restrict(event.condition) if given is not None else None
-        if values is not None and values.all(lambda value: isinstance(value, Sampler)):
+        if values is not None and values.are(Sampler):
             return name, next(value.place for value in values if isinstance(value, Sampler))
     shuffled = loader.shuffles(event.condition)
     return ("shuffle" if shuffled else None), None

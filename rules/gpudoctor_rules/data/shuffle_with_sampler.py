@@ -69,7 +69,7 @@ class ShuffleWithSampler(Rule):
                 # Asked path by path, since `shuffle` and `sampler` are often two answers to one test.
                 sampler = _refused(event, loader.shuffle, given)
                 if given is not None and sampler is not None:
-                    always = given.restrict(event.condition).all(lambda value: isinstance(value, Sampler))
+                    always = given.restrict(event.condition).are(Sampler)
                     yield self._both(loader, name, sampler, "" if always else SOME_PATHS)
 
     def _both(self, loader: Loader, name: str, sampler: Sampler, doubt: str) -> Finding:

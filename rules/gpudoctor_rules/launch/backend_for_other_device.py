@@ -119,7 +119,7 @@ class BackendForOtherDevice(Rule):
 def _case_on_cpu(program: Program, group: InitGroup, wrap: Wrap) -> Condition | None:
     """The case in which the model is on the CPU, of several in which it is somewhere: the program is made for both."""
     devices = wrap.model_device
-    if devices is None or not devices.all(lambda value: isinstance(value, Device)) or len(devices.bindings) < 2:
+    if devices is None or not devices.are(Device) or len(devices.bindings) < 2:
         return None
     # Of two models that may be wrapped here, each was moved only in the case in which it exists.
     if any(other.location == wrap.location and other.inner != wrap.inner for other in program.events(Wrap)):

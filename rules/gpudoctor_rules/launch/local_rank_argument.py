@@ -284,7 +284,7 @@ def _knows_it_from_elsewhere(program: Program) -> bool:
 
 def _from_elsewhere(event: ArgumentDeclared) -> bool:
     # `default=os.environ["LOCAL_RANK"]` is the remedy itself.
-    return event.default is not None and event.default.any(lambda value: isinstance(value, Rank))
+    return event.default is not None and event.default.has(Rank)
 
 
 def _keeps(event: ArgumentDeclared) -> str:
