@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
+from gpudoctor.lint.domain.function import Class, Function, LazyImport, ProjectModule
 from gpudoctor.lint.domain.launched_numbers import Sizes, asks_for_size, decided
 from gpudoctor.lint.domain.symbols import HandlerHasRun
 from gpudoctor.lint.domain.value import Value, Values, int_of
@@ -123,15 +123,13 @@ class Evaluator(ExecutionState, LibraryContext):
         self.at_end: list[LastCall] = []
         self.written_there: dict[tuple[str, Location], ast.FunctionDef] = {}
 
-    # --- what models may ask, by what it is about ------------------------------------------------------------
+    # --- what models may ask, by what it is about: `library_context.py` says what each means ------------------------
 
     @property
     def launch(self) -> Launch:
         return self
 
     def option(self, flags: Sequence[str]) -> str | bool | None:
-        """What the program gets for an option with these names, where what starts it is known: text, or True for a
-        switch."""
         names = (flag.lstrip("-").replace("_", "-") for flag in flags if flag.startswith("-"))
         return next((self.given[name] for name in names if name in self.given), None)
 
@@ -172,12 +170,6 @@ class Evaluator(ExecutionState, LibraryContext):
         """Execute the body of a module; what it binds is seen on every path."""
 
     @abstractmethod
-    def run_generator(
-        self, generator: Generator, node: ast.AST, on_yield: Callable[[Values], None] | None = None
-    ) -> Values:
-        """Run a generator's body, for all that it yields."""
-
-    @abstractmethod
     def import_named(self, name: str, node: ast.AST) -> Value:
         """Import a module by its dotted name."""
 
@@ -204,7 +196,6 @@ class Evaluator(ExecutionState, LibraryContext):
             self.ended = self.ended or self.stop
 
     def result_name(self, node: ast.AST) -> str | None:
-        """What the program calls the result of a call."""
         return self.hints.get(id(node)) or None
 
     def files_read(self) -> Iterator[ModuleFile]:
@@ -239,11 +230,9 @@ class Evaluator(ExecutionState, LibraryContext):
         return ProjectModule(self.frame.scopes[-1], self.frame.file.name)
 
     def own_functions(self) -> list[Value]:
-        """The functions that the current module defines."""
         return [each for each in self.defined_in(self.own_module()) if isinstance(each, Function)]
 
     def function_of(self, node: ast.FunctionDef, **given: Values) -> Value:
-        """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""
         at, file = self.place(node), self.frame.file
         by_name = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
         left_out = {each.arg: self._default(default, given) for each, default in by_name if default is not None}
@@ -256,7 +245,6 @@ class Evaluator(ExecutionState, LibraryContext):
         return known if known is not None else self.evaluate(default)
 
     def function_at(self, text: str, node: ast.AST, **given: Values) -> Value:
-        """A function with this text, all of which stands where a node stands."""
         key = text, self.place(node)
         found = self.written_there.get(key)
         if found is None:
@@ -271,28 +259,23 @@ class Evaluator(ExecutionState, LibraryContext):
         return self.function_of(found, **given)
 
     def defined_in(self, module: Value) -> list[Value]:
-        """The classes and functions that a module of the project defines itself."""
         scope = module.scope if isinstance(module, ProjectModule) else None
         path = getattr(getattr(self.packages.get(scope), "source", None), "shown", "")
         found = (values.single for name in self.store.names(scope) if (values := self.read((scope, name))) is not None)
         return [each for each in found if isinstance(each, (Function, Class)) and each.place.path == path]
 
     def modules_below(self, package: str) -> tuple[str, ...]:
-        """The names of the modules in a package of the project."""
         found = self.project.find(self.frame.file, package)
         return self.project.module_names(found) if found is not None else ()
 
     def folders_below(self, package: str) -> tuple[str, ...]:
-        """The names of the folders in a package of the project."""
         found = self.project.find(self.frame.file, package)
         return self.project.folder_names(found) if found is not None else ()
 
     def has_module(self, name: str) -> bool:
-        """The project has a module or package of this dotted name."""
         return name == MAIN or (bool(name) and self.project.find(self.frame.file, name) is not None)
 
     def named_in_settings(self, keys: Sequence[str]) -> list[str]:
-        """The dotted names that stand under these keys in setting files of the project."""
         # Imported late: most programs write the names of their classes.
         from gpudoctor.lint.source.setting_files import named_under
 
@@ -300,7 +283,6 @@ class Evaluator(ExecutionState, LibraryContext):
         return named_under(self.project.root, keys) if keys else []
 
     def named_by_itself(self, key: str) -> list[str]:
-        """The dotted names that stand under this key in setting files of the project, in no section of them."""
         # Imported late, as above.
         from gpudoctor.lint.source.setting_files import named_by_itself
 
@@ -308,8 +290,6 @@ class Evaluator(ExecutionState, LibraryContext):
         return named_by_itself(self.project.root, key)
 
     def named_below(self, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
-        """The dotted names that the entries of such a key have as `_target_`, by the names of the entries, each with
-        whether it is only a part of a call."""
         # Imported late, as above.
         from gpudoctor.lint.source.setting_files import named_below
 
@@ -317,12 +297,10 @@ class Evaluator(ExecutionState, LibraryContext):
         return named_below(self.project.root, keys) if keys else {}
 
     def is_before(self, library: str, version: Sequence[int]) -> bool:
-        """The project is installed with an older version of a library than this one."""
         first = self.project.too_new(library)
         return bool(first) and tuple(first) <= tuple(version)
 
     def settings_in(self, name: str) -> tuple[str, object] | None:
-        """The path and the document of a YAML, TOML or JSON file of the project, where it can be read."""
         return self.project.settings(name)
 
     def hydra_config(self, folder: str, name: str) -> object:
@@ -331,7 +309,6 @@ class Evaluator(ExecutionState, LibraryContext):
         return self.project.hydra_config(self.frame.file.source.path, folder, name, words)
 
     def folder_above(self, place: str, marks: Sequence[str]) -> str | None:
-        """The nearest folder above a place that holds a file or a folder of one of these names."""
         return folder_above(place, marks)
 
     def yielded(self, values: Values, node: ast.AST) -> None:
@@ -369,7 +346,6 @@ class Evaluator(ExecutionState, LibraryContext):
             self.at_end.append(LastCall(function, arguments, node, self.path, self.frame))
 
     def run_at_any_time(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
-        """From now on it may have been run, by this rank and not by the others: what it writes is there or not."""
         at = self.place(node)
         told = Literal(Atom(HandlerHasRun(at), Divergence.LOCAL, self.text(node), at), True)
         base = self.path
@@ -402,18 +378,15 @@ class Evaluator(ExecutionState, LibraryContext):
                 self.project.add_search_path(path, first=first and os.path.isabs(folder))
 
     def replay_event(self, event: Event) -> None:
-        """Log what a rehearsal has found, as it was found there."""
         if not self.muted:
             if self.choices.waiting and type(event) is Wrap and event.kind.synchronises:
                 self.refine_or_wait()
             self.log.append(replace(event, order=len(self.log)))
 
     def names_of(self, value: Hashable) -> list[str]:
-        """The attributes that the program has set on an object."""
         return self.store.names(value)
 
     def terminate(self, failed: bool, by: str, at: Location) -> None:
-        """The process ends here, and with it the job where it has failed."""
         self.unreachable = True
         self.job_aborted = failed
         self.stop = Stop(by, at)

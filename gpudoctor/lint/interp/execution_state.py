@@ -158,7 +158,6 @@ class ExecutionState(AssumedLaunch):
         return self.frames[-1]
 
     def place(self, node: ast.AST) -> Location:
-        """Where a node of the current file stands."""
         found = self._places.get(id(node))
         if found is not None:
             return found
@@ -170,7 +169,6 @@ class ExecutionState(AssumedLaunch):
         return found
 
     def text(self, node: ast.AST, limit: int = 60) -> str:
-        """How the source writes a node, shortened."""
         text = self._texts.get(id(node))
         if text is None:
             # Writing it costs more than most evaluations, and loops come by twice.
@@ -185,7 +183,6 @@ class ExecutionState(AssumedLaunch):
         return found
 
     def allocation_site(self, place: Location) -> Hashable:
-        """A fresh identity for something made here."""
         # Python hashes tuples itself, and places by asking them.
         at = place.path, place.line, place.column, place.end_column
         visit = self._visits[at] = self._visits.get(at, 0) + 1
@@ -214,11 +211,9 @@ class ExecutionState(AssumedLaunch):
         self._visits = visits.copy()
 
     def outlives_round(self, owner: Hashable) -> bool:
-        """It was there before the round of a loop that goes round any number of times."""
         return any(loop.of_any_number and self.age((owner, "")) < loop.begun for loop in self.open_loops)
 
     def is_older(self, one: Hashable, other: Hashable) -> bool:
-        """It was made before the other."""
         return self.age((one, "")) < self.age((other, ""))
 
     @property
@@ -262,17 +257,14 @@ class ExecutionState(AssumedLaunch):
 
     @property
     def receiver(self) -> Value | None:
-        """The object whose method is being followed."""
         return self.frame.receiver
 
     @property
     def in_body(self) -> bool:
-        """The body of a stub is being followed, and no code of the program."""
         return self.frame.function is not None and self.frame.function.kind == "library"
 
     @property
     def parameters(self) -> dict[str, Values]:
-        """What the function that is being followed was given, by the names of its parameters; `**more` has the rest."""
         frame = self.frame
         signature = frame.function.node.args if frame.function is not None else None
         if signature is None:
@@ -287,7 +279,6 @@ class ExecutionState(AssumedLaunch):
         return [(frame.name, frame.called_at) for frame in self.frames if frame.receiver == value]
 
     def reached_at(self, value: Value) -> Location | None:
-        """Where a method of this object was called that is still open; the outermost one."""
         return next((called_at for _, called_at in self.open_methods(value)), None)
 
     def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
@@ -317,7 +308,6 @@ class ExecutionState(AssumedLaunch):
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
     def record_imprecision(self, why: str, at: Location, limit: bool = False) -> None:
-        """Record that knowledge ended here."""
         key = (why, at)
         # Loops and repeated calls lose the same knowledge each time.
         if key not in self.imprecisions:
@@ -366,7 +356,6 @@ class ExecutionState(AssumedLaunch):
         self.write((owner, cell), values)
 
     def flag(self, owner: Owner, flag: Flag[Owner]) -> Ternary:
-        """Whether something is so of an object on this path."""
         key = (owner, flag)
         self.reads.append(key)
         if flag not in self.written:
@@ -375,7 +364,6 @@ class ExecutionState(AssumedLaunch):
         return known_of(values, self.path) if values is not None else NO
 
     def flag_by_path(self, owner: Owner, flag: Flag[Owner]) -> Values:
-        """Whether something is so of an object, for each of the paths that have come together here."""
         key = (owner, flag)
         self.reads.append(key)
         values = self.store.now.get(key)
@@ -397,7 +385,6 @@ class ExecutionState(AssumedLaunch):
         self.write((owner, table, name), values)
 
     def own_attribute(self, owner: Hashable, name: str) -> Values | None:
-        """What the program has set an attribute of this very object to."""
         # Few programs set one, and it is asked for with each attribute.
         return self.read((owner, name)) if name != "__dict__" or name in self.written else None
 
@@ -543,7 +530,6 @@ class ExecutionState(AssumedLaunch):
         return exit_
 
     def for_each_value(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:
-        """Visit every value that is possible here, each on a path of its own, and join the results."""
         # A join would bring the path back to life.
         if self.unreachable:
             return NONE_SET
@@ -590,7 +576,6 @@ class ExecutionState(AssumedLaunch):
         return values if len(values.bindings) <= MAX_TOGETHER else widened(("one of", self.place(node)), values)
 
     def held(self, key: Hashable) -> Values | None:
-        """What a key holds now, whatever the path."""
         return self.store.get(key)
 
     # --- where the execution is ----------------------------------------------------------------------------------
@@ -616,7 +601,6 @@ class ExecutionState(AssumedLaunch):
         return Within(self, path=path, enclosing=self.enclosing)
 
     def at_main_guard(self) -> Within:
-        """Inside is what no other process comes to that imports the module."""
         return Within(self, behind_main_guard=True)
 
     def catching_file_errors(self) -> Within:
@@ -691,7 +675,6 @@ class ExecutionState(AssumedLaunch):
         self._lasting.clear()
 
     def listening(self, listener: Listener) -> Within:
-        """This one is told what is done inside, and nobody else."""
         return Within(self, listener=listener)
 
     def events_suppressed(self) -> Within:

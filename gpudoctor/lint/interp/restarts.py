@@ -258,7 +258,6 @@ class AssumedLaunch(Position):
                 self._begin_again_with({fresh: True})
 
     def assume_several_processes(self, values: Values) -> None:
-        """So many processes are started, which are several in a world of several."""
         counts = [each for each in values if isinstance(each, Unknown)]
         fresh = {Compares(">", each, Const(1)) for each in counts} - self.assumptions.keys()
         if not fresh or not self.several_processes:
@@ -270,11 +269,9 @@ class AssumedLaunch(Position):
 
     @property
     def counts_ranks(self) -> bool:
-        """The loop around this place is known to start processes: what it counts is their rank."""
         return bool(self.open_loops) and ("ranks", self.open_loops[-1].event.location) in self.assumptions
 
     def assume_counted(self, counter: Hashable = None) -> None:
-        """The loop around this place starts the processes, or what goes through the numbers of this counter."""
         if counter is not None or not self.counts_ranks:
             self._begin_again_with({("ranks", counter or self.open_loops[-1].event.location): True})
 

@@ -40,7 +40,7 @@ def _started_with(call: Call) -> Values:
     """The first parameter of what it decorates is the configuration."""
     function = function_of(call.args[0].single)
     made = call.do.entry(PROCESS, ProcessState.declared, _COMPOSED)
-    if isinstance(function, Function) and single_of(made, DictOf) is not None:
+    if isinstance(function, Function) and made is not None and isinstance(made.single, DictOf):
         parameters = [*function.node.args.posonlyargs, *function.node.args.args]
         for each in parameters[:1]:
             call.do.set_entry(PROCESS, ProcessState.declared, each.arg, made)
