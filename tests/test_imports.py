@@ -196,6 +196,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.lint.library_call": {
         "gpudoctor.lint.library_context",
+        "gpudoctor.lint.hooks",
         "gpudoctor.lint.contents",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",

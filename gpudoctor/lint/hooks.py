@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 F = TypeVar("F")
+K = TypeVar("K")
 
 
-def answers(hook: dict[type[Value], F], *kinds: type[Value]) -> Callable[[F], F]:
-    """Answer a hook that is asked of kinds of values."""
+def answers(hook: dict[K, F], *kinds: K) -> Callable[[F], F]:
+    """Answer a hook that is asked of kinds of values, or of whatever else it knows."""
 
     def register(answer: F) -> F:
-        for kind in kinds:
-            hook[kind] = answer
+        hook.update(dict.fromkeys(kinds, answer))
         return answer
 
     return register

@@ -33,6 +33,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.domain.value import singleton as singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.hooks import answers
 from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import WORDS, Effect
 from gpudoctor.record import dataclass, replace
@@ -268,6 +269,11 @@ def _beginnings(name: str) -> tuple[str, ...]:
     return tuple(".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
+def _registered(table: dict[Any, Any], *keys: object) -> Callable[[Any], Any]:
+    # What a table holds are models of any kind, and what a decorator gets is one of a certain kind.
+    return answers(table, *keys)
+
+
 class Models:
     """The register of library models. Names are matched exactly first, then by their longest prefix."""
 
@@ -322,85 +328,40 @@ class Models:
 
     def decorator(self, *names: str) -> Callable[[Model], Model]:
         """Say what these decorators make of a function; others are taken to keep it."""
-
-        def register(model: Model) -> Model:
-            for name in names:
-                self.decorators[name] = model
-            return model
-
-        return register
+        return _registered(self.decorators, *names)
 
     def method(self, kind: type[T], *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer these methods of a kind of value; with no names, all that nobody else answers."""
-
-        def register(model: Model) -> Model:
-            for name in names:
-                self.methods[kind, name] = model
-            if not names:
-                self.any_method[kind] = model
-            return model
-
-        return register
+        return (
+            _registered(self.methods, *[(kind, name) for name in names])
+            if names
+            else _registered(self.any_method, kind)
+        )
 
     def attribute(self, kind: type[T], *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer these attributes of a kind of value; with no names, all that nobody else answers."""
-
-        def register(model: Model) -> Model:
-            for name in names:
-                self.attributes[kind, name] = model
-            if not names:
-                self.any_attribute[kind] = model
-            return model
-
-        return register
+        named = [(kind, name) for name in names]
+        return _registered(self.attributes, *named) if names else _registered(self.any_attribute, kind)
 
     def instead_of_own(self, kind: type[T], *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer these methods even where a class of the project has its own."""
-
-        def register(model: Model) -> Model:
-            for name in names:
-                self.before_own[kind, name] = model
-            return model
-
-        return register
+        return _registered(self.before_own, *[(kind, name) for name in names])
 
     def setter(self, kind: type[T]) -> Callable[[Setter[T]], Setter[T]]:
         """Look on when an attribute of a kind of value is set."""
-
-        def register(setter: Setter[T]) -> Setter[T]:
-            self.setters[kind] = setter
-            return setter
-
-        return register
+        return _registered(self.setters, kind)
 
     def ready(self, kind: type[T]) -> Callable[[Ready[T]], Ready[T]]:
         """Look on when the constructor of an object of a project's class has run."""
-
-        def register(look: Ready[T]) -> Ready[T]:
-            self.ready_objects[kind] = look
-            return look
-
-        return register
+        return _registered(self.ready_objects, kind)
 
     def called(self, *kinds: type[T]) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer calls of a kind of value."""
-
-        def register(model: Model) -> Model:
-            for kind in kinds:
-                self.calls[kind] = model
-            return model
-
-        return register
+        return _registered(self.calls, *kinds)
 
     def name(self, *names: str) -> Callable[[Callable[[LibraryContext, Location], Values]], object]:
         """Answer the mere mention of a library name that is no callable: `os.environ`, `math.inf`."""
-
-        def register(model: Callable[[LibraryContext, Location], Values]) -> object:
-            for name in names:
-                self.names[name] = model
-            return model
-
-        return register
+        return _registered(self.names, *names)
 
     def load(self, name: str) -> None:
         """See to it that the models are there that answer for this dotted name."""
