@@ -245,7 +245,7 @@ def _with_open_choices(own: Values, arguments: Arguments) -> tuple[Values, Argum
 def _opened(values: Values) -> Values:
     """What another call may give here."""
     open_choice = Unknown(Anonymous("chosen by the call", values), "what each call of a forward chooses")
-    return values.map(lambda value: open_choice if isinstance(value, Const) and value != NONE else value)
+    return values.map(lambda value: open_choice if value.is_constant and value != NONE else value)
 
 
 def _entries_of(do: LibraryContext, arguments: Arguments) -> list[str]:

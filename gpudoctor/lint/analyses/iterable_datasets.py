@@ -122,7 +122,7 @@ def _construct(do: LibraryContext, made: Dataset | Sampler, run: Callable[[], ob
 def _is_alike(value: Value) -> bool:
     """A constant, a counter that no setting has moved, or made of the number of the loader's worker: these are numbered
     alike on all ranks."""
-    if isinstance(value, Const) or _is_of_worker(value):
+    if value.is_constant or _is_of_worker(value):
         return True
     return value.divergence == Divergence.BATCH_INDEX and not _holds_setting(value)
 

@@ -210,4 +210,4 @@ def _divisor(operands: list[Value], by: str) -> Value | None:
                 number = divisor
             case _:
                 return None
-    return number if number is not None and (isinstance(number, Const) or number.config) else None
+    return number if number is not None and (number.is_constant or number.config) else None

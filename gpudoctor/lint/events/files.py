@@ -98,7 +98,7 @@ def _agreed(path: Value) -> bool:
     # One part that differs is enough to keep the files of the ranks apart.
     if isinstance(path, Text):
         return all(map(_agreed, path.parts))
-    if isinstance(path, Const):
+    if path.is_constant:
         # A path of None writes nothing, or to a place that the callee chooses.
         return path != NONE
     if isinstance(path, Library):

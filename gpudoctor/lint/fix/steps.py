@@ -276,7 +276,7 @@ def _within(node: ast.AST, step: repair.Substitute, statement: ast.stmt, render:
 def _means(node: ast.expr, value: Value, render: Renderer, at: ast.stmt) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(value, Const) and type(node.value) is type(value.value) and node.value == value.value
-    if not isinstance(node, (ast.Name, ast.Attribute)) or isinstance(value, Const):
+    if not isinstance(node, (ast.Name, ast.Attribute)) or value.is_constant:
         return False
     return render.holds(render.nodes.written(node), value, at)
 

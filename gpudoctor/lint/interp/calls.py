@@ -80,7 +80,7 @@ def call(m: Evaluator, function: Values, arguments: Arguments, node: ast.AST) ->
     if function.is_definite:
         return call_value(m, function.bindings[0].value, arguments, node)
     # `FusedAdam = None` where an import fails: to call that is an error, and whoever gets on has another value.
-    able = [each for each in function.bindings if not isinstance(each.value, Const)]
+    able = [each for each in function.bindings if not each.value.is_constant]
     if len(able) > 1 and _is_choice_of_functions(function):
         # What is called by default comes first: whoever wraps a model there says which of them is meant.
         able.sort(key=lambda each: any(HOOKS.is_off[0](m, literal) for literal in each.condition))

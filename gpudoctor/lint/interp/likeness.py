@@ -192,7 +192,7 @@ class Likeness:
         if kind is TracedNumber:
             assert isinstance(old, TracedNumber)
             return self._stands_for_number(old, new)
-        if isinstance(old, Const):
+        if old.is_constant:
             return old == new
         if kind is not type(new):
             return False

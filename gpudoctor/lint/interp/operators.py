@@ -187,13 +187,13 @@ def bound_in(key: Hashable) -> Inequality | Equality | None:
     if not isinstance(key, Compares) or key.operator not in TURNED:
         return None
     kind, left, right = key.operator, key.left, key.right
-    if isinstance(left, Const):
+    if left.is_constant:
         kind, left, right = TURNED[kind], right, left
     number = constant_of(right)
     if isinstance(number, str) and kind == "==":
         return Equality(left, number)
     # A flag is no number, although Python counts with it.
-    if not isinstance(number, (int, float)) or isinstance(number, bool) or isinstance(left, Const):
+    if not isinstance(number, (int, float)) or isinstance(number, bool) or left.is_constant:
         return None
     return Inequality(left, kind, number)
 
@@ -300,7 +300,7 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
         # `local_rank > -1` asks the same.
         return negate(left_out) if bound is not None and isinstance(op, ast.Gt) is not swapped else FALSE
     if bound is None or isinstance(bound, (str, bytes, complex)) or bound is Ellipsis:
-        if isinstance(other, Const):
+        if other.is_constant:
             return FALSE
         if _counts(other, rank):
             # Ranks count from 0 up to the size: `rank >= world_size` holds on none of them.

@@ -119,7 +119,7 @@ def _written(value: Value, conversion: str, spec: str | None) -> Value:
     if isinstance(value, Const) and not conversion and spec == "":
         return as_text(value) or Text((value,))
     parts = formatted(value, conversion, spec)
-    return value if isinstance(value, Text) else parts[0] if isinstance(parts[0], Const) else Text(parts)
+    return value if isinstance(value, Text) else parts[0] if parts[0].is_constant else Text(parts)
 
 
 @MODELS.callable("builtins.print")
@@ -333,7 +333,7 @@ def _arithmetic(call: Call) -> Values:
     if call.name in _OF_CONSTANTS and (made := _calculated(call)) is not None:
         return singleton(made)
     # `max(1, world_size)`: guards against 0 change nothing where several processes run.
-    if len(given) == 2 and call.name.endswith("max") and isinstance(given[1], Size) and isinstance(given[0], Const):
+    if len(given) == 2 and call.name.endswith("max") and isinstance(given[1], Size) and given[0].is_constant:
         return singleton(given[1])
     return unknown(call, "a number", given)
 
@@ -410,7 +410,7 @@ def _format(call: Call[Const | Text]) -> Values:
         note_printed(call.do, each, call.place)
     if (text := text_of(call.receiver)) is not None and (parts := _filled_in(call, text)) is not None:
         whole = joined([each for each in parts if isinstance(each, Const)])
-        known = all(isinstance(each, Const) for each in parts)
+        known = all(each.is_constant for each in parts)
         return singleton(whole if known and whole is not None else Text(tuple(parts)))
     values = [value for each in given for value in agreed(call.do, each)]
     receiver = call.receiver.parts if isinstance(call.receiver, Text) else (call.receiver,)

@@ -69,7 +69,7 @@ def _from_text(value: Text, place: Location) -> Value:
     first = value.parts[0] if value.parts else None
     if (text := text_of(first)) is not None:
         kind = text.partition(":")[0]
-        rest = [part for part in value.parts[1:] if not isinstance(part, Const)]
+        rest = [part for part in value.parts[1:] if not part.is_constant]
         # `f"cuda:{local_rank}"` and `"cuda:" + str(rank)`.
         if kind in TYPES and len(rest) == 1:
             index = rest[0]

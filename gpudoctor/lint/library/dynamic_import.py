@@ -265,7 +265,7 @@ def _pattern(name: Value) -> tuple[str, Value | None, str]:
     """What a text begins with, the one part that is not known, and what it ends with."""
     parts = list(name.parts) if isinstance(name, Text) else [name]
     start, end = "", ""
-    while parts and isinstance(parts[0], Const):
+    while parts and parts[0].is_constant:
         start += str(parts.pop(0).value)  # type: ignore[attr-defined]
     while parts and isinstance(parts[-1], Const):
         end = str(parts.pop().value) + end  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import DictOf, ListOf
+from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, term_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -105,7 +105,7 @@ def _written(call: Call, value: Value | None, written: Mapping[str, object]) -> 
     for name, held in written.items():
         plain = Const(held) if held is not None else Unknown(_UNDECIDED, "a part of the configuration")
         put = single_of(found.get(name))
-        if put is None or isinstance(put, (DictOf, ListOf)) or default_of(call.do, put) == plain:
+        if put is None or put.is_mutable or default_of(call.do, put) == plain:
             found[name] = singleton(plain)
     return found
 

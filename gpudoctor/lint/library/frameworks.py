@@ -147,7 +147,7 @@ def _note_engine(call: Call, settings: EngineSettings) -> None:
         if empties:
             call.do.set_flag(model.core, ModuleState.emptied)
             call.do.set_flag(model.core, ModuleState.gathers)
-        elif isinstance(model, (Module, Wrapper)):
+        elif model.is_model:
             # Under ZeRO's third stage they may stay on the CPU.
             known = settings.values is not None
             perhaps = Unknown(Anonymous("placed", call.place), "where the engine puts it")

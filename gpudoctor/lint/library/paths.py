@@ -112,7 +112,7 @@ def _joinpath(call: Call[Text]) -> Values:
 def _replace(call: Call[Text]) -> Values:
     """What is written into a text tells the texts of the ranks apart as well as what stood there."""
     given = flatten(call.do, call.all_values())
-    return singleton(Text((call.receiver, *(value for value in given if not isinstance(value, Const)))))
+    return singleton(Text((call.receiver, *(value for value in given if not value.is_constant))))
 
 
 @MODELS.attribute(Text, "parent", "parents", "name", "stem", "suffix", "suffixes", "parts")

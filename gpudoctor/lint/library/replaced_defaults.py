@@ -121,7 +121,7 @@ def _setting(do: LibraryContext, owner: Value, name: str, held: Values, entry: E
     setting = Unknown(term, "chosen at the start", entry.text, config=True)
     # On some paths it may have been opened before, or not be there.
     defaults = [value for value in dict.fromkeys(held) if value != setting and value is not UNBOUND]
-    if not defaults or not all(isinstance(value, Const) for value in defaults):
+    if not defaults or not all(value.is_constant for value in defaults):
         return None
     default = defaults[0] if len(defaults) == 1 else None
     if default is not None:

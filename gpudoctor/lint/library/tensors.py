@@ -685,7 +685,7 @@ def agreed(do: LibraryContext, values: Values) -> list[Value]:
     here = list(values.restrict(do.path))
     if not any([each.shards for each in here]):  # noqa: C419, a list is quicker here
         return here
-    computed = [shards_in(do, [value]) for value in here if not isinstance(value, Const)]
+    computed = [shards_in(do, [value]) for value in here if not value.is_constant]
     # `if distributed: all_reduce(x)` leaves an alternative that is whole: then nothing is certain.
     common = NO_SHARDS.union(*computed[:1]).intersection(*computed[1:])
     return [_only_shards(value, common) for value in here]
