@@ -188,6 +188,12 @@ class Call(Generic[R]):
         given = by_name or (node.args[index] if 0 <= index < len(node.args) else None)
         return self.do.text(given) if given is not None and not isinstance(given, ast.Starred) else ""
 
+    @property
+    def spelled_receiver(self) -> str:
+        """How the program writes what the method is called on; an empty text where it calls no attribute."""
+        function = self.node.func if isinstance(self.node, ast.Call) else None
+        return self.do.text(function.value) if isinstance(function, ast.Attribute) else ""
+
     def one(self, index: int, name: str, kind: type[T]) -> T | None:
         """The argument where it is exactly one value of this kind."""
         return single_of(self.arg(index, name), kind)

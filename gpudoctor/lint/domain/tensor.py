@@ -112,6 +112,11 @@ class Tensor(Allocated):
         whole = self.origin is TensorOrigin.BATCH and not self.part
         return key.is_text or (whole and key.divergence is Divergence.NONE)
 
+    @property
+    def is_own_batch(self) -> bool:
+        """It is data of this rank alone."""
+        return self.origin is TensorOrigin.BATCH and bool(self.shards)
+
     def on_each_rank(self) -> Tensor:
         return replace(self, dependence=self.dependence | Divergence.RANK)
 

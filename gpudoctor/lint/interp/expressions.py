@@ -480,7 +480,7 @@ def _put_together(parts: list[Value]) -> Value:
     return Text(tuple(parts)) if whole is None else whole
 
 
-def _inner(m: Evaluator, node: ast.FormattedValue | ast.Starred) -> Values:
+def _inner(m: Evaluator, node: ast.Await | ast.FormattedValue | ast.Starred) -> Values:
     return m.evaluate(node.value)
 
 
@@ -489,10 +489,6 @@ def _walrus(m: Evaluator, node: ast.NamedExpr) -> Values:
     values = m.evaluate(node.value)
     assign(m, node.target, values)
     return values
-
-
-def _await(m: Evaluator, node: ast.Await) -> Values:
-    return m.evaluate(node.value)
 
 
 def _yield(m: Evaluator, node: ast.Yield) -> Values:
@@ -558,7 +554,7 @@ EVALUATORS = _Evaluators(
         ast.Lambda: define_lambda,
         ast.Starred: _inner,
         ast.NamedExpr: _walrus,
-        ast.Await: _await,
+        ast.Await: _inner,
         ast.Yield: _yield,
         ast.YieldFrom: _yield_from,
         ast.Slice: _slice,

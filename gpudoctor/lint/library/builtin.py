@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from functools import reduce
 from operator import or_
@@ -135,7 +134,7 @@ def _print(call: Call) -> Values:
     return singleton(NONE)
 
 
-@MODELS.callable("builtins.range")
+@MODELS.callable("builtins.range", "tqdm.trange", "tqdm.auto.trange")
 def _range(call: Call) -> Values:
     for values in call.args:
         for value in values:
@@ -220,11 +219,6 @@ def _progress(call: Call) -> Values:
         counted = Unknown(Attribute(bar, "n"), "what a progress bar has counted", f"{call.label}.n", Divergence.RANK)
         call.do.set_own_attribute(bar, "n", singleton(counted))
     return singleton(bar)
-
-
-@MODELS.callable("tqdm.trange", "tqdm.auto.trange")
-def _trange(call: Call) -> Values:
-    return _range(call)
 
 
 @MODELS.method(Enumerated)
@@ -373,21 +367,15 @@ def _open(call: Call) -> Values:
 @MODELS.method(Text, "open")
 def _open_path(call: Call[Text]) -> Values:
     """`path.open("w")`."""
-    return _opened(call, singleton(call.receiver), _spelled(call), call.constant(0, "mode"))
+    return _opened(call, singleton(call.receiver), call.spelled_receiver, call.constant(0, "mode"))
 
 
 @MODELS.method(Text, "write_bytes", "write_text")
 def _write_at_once(call: Call[Text]) -> Values:
     path = singleton(call.receiver)
-    call.emit(Save, call=call.name, path=path, spelled=_spelled(call), checkpoint=False, whole=True)
+    call.emit(Save, call=call.name, path=path, spelled=call.spelled_receiver, checkpoint=False, whole=True)
     report_written(call, path, call.args)
     return call.unknown(MethodResult(call.receiver, call.name), "a number of bytes")
-
-
-def _spelled(call: Call) -> str:
-    """How the program writes the path whose method is called."""
-    function = call.node.func if isinstance(call.node, ast.Call) else None
-    return call.do.text(function.value) if isinstance(function, ast.Attribute) else ""
 
 
 def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Values:

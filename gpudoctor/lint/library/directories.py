@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 from gpudoctor.lint.domain.value import FALSE, NONE, Const, Text, Unknown, Values
 from gpudoctor.lint.events.files import ChangeFolder, as_path
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -20,19 +18,14 @@ def _change(call: Call, effect: FolderEffect) -> Values:
 @MODELS.method(Unknown, "mkdir")
 def _make_path(call: Call[Text | Unknown]) -> Values:
     """`Path("runs").mkdir(mode, parents, exist_ok)`."""
-    return _emit(call, singleton(call.receiver), call.arg(2, "exist_ok"), _path_of(call))
+    return _emit(call, singleton(call.receiver), call.arg(2, "exist_ok"), call.spelled_receiver)
 
 
 @MODELS.method(Text, "unlink")
 @MODELS.method(Unknown, "unlink")
 def _remove_path(call: Call[Text | Unknown]) -> Values:
     """`Path("old.pt").unlink(missing_ok)`."""
-    return _emit(call, singleton(call.receiver), call.arg(0, "missing_ok"), _path_of(call), removes=True)
-
-
-def _path_of(call: Call[Text | Unknown]) -> str:
-    node = call.node.func if isinstance(call.node, ast.Call) else None
-    return call.do.text(node.value) if isinstance(node, ast.Attribute) else ""
+    return _emit(call, singleton(call.receiver), call.arg(0, "missing_ok"), call.spelled_receiver, removes=True)
 
 
 def _emit(call: Call, path: Values | None, tolerant: Values | None, spelled: str, removes: bool = False) -> Values:

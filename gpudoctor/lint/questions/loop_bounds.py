@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.container import Enumerated, Range
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, MethodResult
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -62,15 +62,10 @@ def _is_size(value: object) -> bool:
     """How large one sample is; how many there are in a batch is the same on all ranks."""
     match value:
         case Unknown(Item(Unknown(Attribute(Tensor() as of, "shape")), Const(int() as index))):
-            return index != 0 and _is_own(of)
+            return index != 0 and of.is_own_batch
         case Unknown(MethodResult(Tensor() as of, "size", (ValueSet(single=Const(value=index)), *_))):
-            return index != 0 and _is_own(of)
+            return index != 0 and of.is_own_batch
     return False
-
-
-def _is_own(tensor: Tensor) -> bool:
-    """It is data of this rank alone."""
-    return tensor.origin is TensorOrigin.BATCH and bool(tensor.shards)
 
 
 def pairs_with_itself(loop: Loop, loader: Value) -> bool:
