@@ -85,7 +85,7 @@ def _may_be_anything(key: Hashable) -> bool:
         # An entry of what was read from a file.
         return isinstance(key, tuple) and isinstance(key[0], Unknown)
     owner, name = key
-    if owner.is_mutable:
+    if isinstance(owner, (ListOf, DictOf)):
         return name in _CONTENTS
     return isinstance(name, str) and (isinstance(owner, _OBJECTS) or not isinstance(owner, Value))
 

@@ -383,7 +383,7 @@ def note_used(do: LibraryContext, value: Value) -> None:
         return
     for entry in items_held(do.state(module, ModuleState.plain_containers)):
         name, container = (values.single for values in getattr(entry.single, "items", ()))
-        if not name.is_constant or not container.is_mutable:
+        if not isinstance(name, Const) or not isinstance(container, (ListOf, DictOf)):
             continue
         # `self.layers = nn.Sequential(*self.layers)` has taken them in under the same name.
         now = do.own_attribute(module, str(name.value)) or singleton(container)
