@@ -28,7 +28,7 @@ def with_examples(page: str, package: ModuleType, module: str) -> str:
     examples = _examples(package, _key(module)) if heading and "## Bad\n" not in before else None
     if examples is None:
         return page
-    bad, good = ("\n".join(f"    {line}".rstrip() for line in program.split("\n")) for program in examples)
+    bad, good = map(_indented, examples)
     return f"{before}## Bad\n\n{bad}\n\n## Good\n\n{good}\n\n{heading}{after}"
 
 
@@ -67,3 +67,7 @@ def _from_fixtures(package: ModuleType, key: str) -> tuple[str, str] | None:
 def _read(path: str) -> str:
     with open(path, encoding="utf-8") as file:
         return _MARKS.sub("", file.read()).strip()
+
+
+def _indented(program: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in program.split("\n"))

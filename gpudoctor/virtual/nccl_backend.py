@@ -40,7 +40,7 @@ from gpudoctor.virtual.nccl_refusals import (
     refuse_sizes,
     refuse_tensor,
 )
-from gpudoctor.virtual.residence import HOST, UNKNOWN, place_of
+from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, place_of
 
 if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
@@ -336,7 +336,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         if operation is not None:
             refuse_operation(operation, tensors)
         if not between_two:
-            self._communicators.connect(next((place for place in places if place is not UNKNOWN), UNKNOWN))
+            self._communicators.connect(_first_known(places))
 
     @property
     def _serves_host(self) -> bool:
@@ -363,3 +363,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
 
 VirtualNccl.Options = NcclOptions
 VirtualNccl.NCCLConfig = NcclConfig
+
+
+def _first_known(places: Sequence[DevicePlace]) -> DevicePlace:
+    return next((place for place in places if place is not UNKNOWN), UNKNOWN)

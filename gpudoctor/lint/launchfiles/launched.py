@@ -344,8 +344,7 @@ def _agreed(
         alone=any(each.launcher is StartedBy.PYTHON for each in starts),
         given=_common(given),
         configured=_common([configured[id(each)] for each in starts]),
-        complete=not any(word.open for each in starts for word in each.arguments)
-        and all(each.keys() == given[0].keys() for each in given),
+        complete=not any(word.open for each in starts for word in each.arguments) and _alike(given),
         surely=all(map(_surely_in_several, starts)),
         processes=counts.pop() if len(counts) == 1 else None,
         per_node=nodes.pop() if len(nodes) == 1 and starts[0].launcher is not StartedBy.PYTHON else None,
@@ -355,6 +354,10 @@ def _agreed(
         of_one=of_one,
         tasks_of=starts[0].tasks_of if all(several) and len({each.tasks_of for each in starts}) == 1 else "",
     )
+
+
+def _alike(given: Sequence[Mapping[str, object]]) -> bool:
+    return all(each.keys() == given[0].keys() for each in given)
 
 
 def _common(given: Sequence[Mapping[str, T]]) -> dict[str, T]:

@@ -80,7 +80,7 @@ def _leaves(literal: Literal) -> Iterator[Unknown]:
                 continue
             seen.add(id(part))
             if isinstance(part, Unknown):
-                if isinstance(part.term, Operation) and part.term.operator in _ARITHMETIC:
+                if _is_computed(part):
                     todo.append(part.term.parts)
                 elif not _is_length(part):
                     yield part
@@ -88,6 +88,10 @@ def _leaves(literal: Literal) -> Iterator[Unknown]:
                 todo.append(asked_of(part))
             elif isinstance(part, frozenset):
                 todo.append(tuple(part))
+
+
+def _is_computed(value: Unknown) -> bool:
+    return isinstance(value.term, Operation) and value.term.operator in _ARITHMETIC
 
 
 def _is_length(value: Unknown) -> bool:

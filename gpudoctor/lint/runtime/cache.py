@@ -258,7 +258,7 @@ def _packed(examined: EntryResult) -> str:
         "partly": examined.partly,
         "limits": list(examined.limits),
         "coverage": [_plain_coverage(each) for each in examined.coverage],
-        "facts": examined.facts and [_plain_fact(getattr(examined.facts, name.name)) for name in fields(ProgramFacts)],
+        "facts": examined.facts and _plain_facts(examined.facts),
     }
     return _sealed(plain)
 
@@ -346,6 +346,10 @@ def _coverage(plain: list[Any]) -> Coverage:
         tuple(awaits),
         started,
     )
+
+
+def _plain_facts(each: ProgramFacts) -> list[Any]:
+    return [_plain_fact(getattr(each, name.name)) for name in fields(ProgramFacts)]
 
 
 def _plain_fact(value: Any) -> Any:

@@ -150,8 +150,11 @@ def _differentiated_later(program: Program, loop: Loop, identity: Hashable) -> b
     asked: Iterator[Backward | TakeGradient] = program.events(Backward, TakeGradient)
     return any(
         # A backward of the same round frees what it needs, but the sum goes on holding the rest.
-        identity in event.forwards
-        and not any(each.identity == loop.identity and each.pass_ == loop.pass_ for each in event.loops)
+        identity in event.forwards and not any(_same_round(each, loop) for each in event.loops)
         for event in asked
         # A loss of unknown origin may be the sum itself.
     ) or any(not event.complete and not event.forwards for event in program.events(Backward))
+
+
+def _same_round(one: Loop, other: Loop) -> bool:
+    return one.identity == other.identity and one.pass_ == other.pass_
