@@ -340,6 +340,7 @@ from gpudoctor.lint.repair.snippets import local_rank_of as local_rank_of
 from gpudoctor.lint.repair.snippets import moved_to as moved_to
 from gpudoctor.lint.repair.snippets import own_device as own_device
 from gpudoctor.lint.repair.snippets import own_gpu as own_gpu
+from gpudoctor.lint.repair.snippets import own_sharing as own_sharing
 from gpudoctor.lint.repair.snippets import own_wrapper as own_wrapper
 from gpudoctor.lint.repair.snippets import waits_for_all as waits_for_all
 from gpudoctor.record import dataclass as dataclass

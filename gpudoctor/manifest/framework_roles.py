@@ -78,6 +78,8 @@ class Framework:
     """Whatever takes charge of it averages the gradients of the ranks."""
     wraps_by: str = ""
     """What wraps a model that it was not handed."""
+    shares_by: str = ""
+    """What gives each rank its share of a loader that it has not made."""
     seeds_when_made: bool = False
     """What trains sets one seed on all ranks as soon as it is made."""
     told_devices: bool = False
@@ -224,6 +226,10 @@ def _trainers() -> Iterator[Framework]:
         first_rank="trainer.is_world_process_zero()",
         first_goes_ahead="trainer.args.main_process_first()",
         device="trainer.args.device",
+        # It shards the loaders that it makes, on paper by its own `prepare`; one of the program's own stays as it is.
+        deals_out=False,
+        shares_by="self.accelerator.prepare(loader)",
+        averages=True,
         wraps_as_told=True,
         leaves=("downloads", "folders", "loggers", "saving", "splits", "forwards", "groups", "placing"),
         seeds_when_made=True,

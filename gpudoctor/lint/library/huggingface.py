@@ -71,7 +71,7 @@ def _training_arguments(call: Call) -> Values:
     settings = configuration(call, call.keywords["deepspeed"]) if "deepspeed" in call.keywords else EngineSettings()
     call.emit(
         UseManaged, framework="transformers", call=call.name, several=several, given=call.arguments,
-        config=settings.entries, config_path=settings.path,
+        config=settings.entries, config_path=settings.path, shares_data=False,
     )  # fmt: skip
     made = _settings_of(call, call.name)
     _note_spreading(call, made, settings, any(constant_of(value) for value in call.keywords.get("fsdp") or ()))

@@ -90,6 +90,11 @@ def own_wrapper(program: Managed) -> str:
     return next(filter(None, given), "`DistributedDataParallel(..., device_ids=[local_rank])`")
 
 
+def own_sharing(program: Managed) -> str:
+    """What gives each rank its share of a loader in the framework in charge; empty where it has no way of its own."""
+    return next((shares for name in sorted(program.managed_by) if (shares := framework(name).shares_by)), "")
+
+
 def first_goes_ahead(program: Managed) -> str:
     """What lets the first rank of a node do something before the others in the framework in charge, for a remedy;
     empty where none does."""

@@ -17,7 +17,6 @@ from gpudoctor.manifest.effects import (
     opens,
     own_loss,
     possibly,
-    saves,
     schedules,
     seeds,
     shows,
@@ -164,11 +163,15 @@ class Trainer:
         return self._loader(eval_dataset if possibly(eval_dataset is not None) else self.eval_dataset, False)
     def get_test_dataloader(self, test_dataset):
         return self._loader(test_dataset, False)
+    def _get_train_sampler(self, train_dataset=None) -> None: ...
     def _loader(self, dataset, shuffle):
+        stream = surely(isinstance(dataset, torch.utils.data.IterableDataset))
+        sampler = self._get_train_sampler() if shuffle and not stream else None
         loader = torch.utils.data.DataLoader(
             dataset,
             batch_size=self.args.train_batch_size,
-            shuffle=shuffle and not surely(isinstance(dataset, torch.utils.data.IterableDataset)),
+            sampler=sampler,
+            shuffle=shuffle and not stream and surely(sampler is None),
             collate_fn=self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             pin_memory=self.args.dataloader_pin_memory,
@@ -323,8 +326,8 @@ class Trainer:
 
     def _save_checkpoint(self, model, trial):
         self.save_model(self.args.output_dir, _internal_call=True)
-    @saves(path="output_dir", checkpoint=True, by_parts=True)
     def save_model(self, output_dir=None, _internal_call=False):
+        self.accelerator.save_model(self.model, output_dir)
         if self.args.should_save:
             self._save(output_dir)
     def _save(self, output_dir=None, state_dict=None) -> None: ...

@@ -11,15 +11,16 @@ do the work of one.
 
 Three edits that belong together: make a `DistributedSampler`, give it to the loader in place of `shuffle=True`, and
 call `set_epoch` at the start of each epoch. Unsafe, because the data that each rank sees changes; that is the point.
-The batch size of the loader is that of one rank, so the batch of all ranks together is N times as large.
+The batch size of the loader is that of one rank, so the batch of all ranks together is N times as large. A loader that
+a Trainer of Transformers is given in the place of its own goes through `self.accelerator.prepare(loader)`.
 
 ## Silent when
 
 The loader feeds no `backward()`; the data set is split by rank beforehand, or each batch where it is used; it is
 iterable, draws its items at random whatever the index, or is of a kind that is not known; a framework such as
-Accelerate or Lightning shards the loader, or DeepSpeed makes it of `training_data`; the loader was made by code that
-could not be read; it is iterated once, in a fixed order, as in a benchmark. A warning only where training counts steps
-and not epochs: a random batch on each rank may be what is wanted.
+Accelerate or Lightning shards the loader, or a Trainer makes it, or DeepSpeed of `training_data`; the loader was made
+by code that could not be read; it is iterated once, in a fixed order, as in a benchmark. A warning only where training
+counts steps and not epochs: a random batch on each rank may be what is wanted.
 
 ## Sources
 
@@ -53,6 +54,7 @@ from gpudoctor.lint.repair.repair import (
     SetArgument,
     Source,
 )
+from gpudoctor.lint.repair.snippets import own_sharing
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
     LearningPass,
@@ -95,17 +97,19 @@ class MissingDistributedSampler(Rule):
                 or _overlap(loader.dataset, forgotten)
             ):
                 continue
-            data = first_name(loader.dataset, "its data set")
+            data, shares = first_name(loader.dataset, "its data set"), own_sharing(program)
             yield self.found(
                 at=loader.place,
                 message=f"`{loader.label}` has no distributed sampler: every rank trains on all of {data}, "
                 "so more GPUs do not shorten the epoch.",
-                remedy=f"{_leave_out(averaged)}Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead "
+                remedy=f"Pass it on: `{shares}` gives each rank its share."
+                if shares
+                else f"{_leave_out(averaged)}Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead "
                 "of `shuffle=True`, and call `sampler.set_epoch(epoch)` at the start of each epoch.",
                 because=[*where_averaged(averaged), ("the ranks train on these batches", training.start.location)],
                 # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
                 severity=Severity.WARNING if training.start.loop is None else None,
-                repair=None if _leave_out(averaged) else _share_out(program, loader, training),
+                repair=None if shares or _leave_out(averaged) else _share_out(program, loader, training),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

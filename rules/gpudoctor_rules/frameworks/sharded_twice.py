@@ -36,11 +36,12 @@ from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair, RepairStep, SetArgument
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Location, Program, Recording, Values
 
+SHARDING = ("accelerate.Accelerator",)
+"""What shards whatever it is given, that of a Trainer too."""
 GivenShare = tuple[str, "Location", "Repair | None"]
 
 
@@ -58,7 +59,7 @@ class ShardedTwice(Rule):
         told: set[Loader] = set()
         for event in program.events(Prepare):
             loader = event.given
-            if not isinstance(loader, Loader) or event.managed.framework != ACCELERATE or loader in told:
+            if not isinstance(loader, Loader) or event.managed.class_name not in SHARDING or loader in told:
                 continue
             shared = _shared_by(program, event, loader)
             # What was prepared before is handed on as it is.
@@ -66,14 +67,16 @@ class ShardedTwice(Rule):
                 continue
             told.add(loader)
             what, place, repair = shared
+            # A Trainer makes the loader where it trains, of a sampler of the program's.
+            own = loader.place != event.location
             yield self.found(
-                loader.place,
-                f"{name_of(loader, 'the loader')} has each rank read its own shard, by {what}, and "
-                f"`{in_code(event.managed, 'accelerator')}.{event.call}` shards that again: most of the data "
-                "is never seen.",
+                loader.place if own else place,
+                f"{name_of(loader, 'the loader') if own else 'The loader'} has each rank read its own shard, by "
+                f"{what}, and `{in_code(event.managed, 'accelerator')}.{event.call}` shards that again: most of the "
+                "data is never seen.",
                 remedy="Give the loader all of the data, as `DataLoader(dataset, shuffle=True)`: `prepare` shards it.",
                 because=[("each rank is given its shard here", place), ("the loader is prepared here", event.location)],
-                repair=repair,
+                repair=repair if own else None,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

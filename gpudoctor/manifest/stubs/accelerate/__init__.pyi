@@ -125,6 +125,7 @@ class Accelerator:
     on_process = PartialState.on_process
     @saves(path="f", checkpoint=True, by_parts=True)
     def save(self, obj, f, safe_serialization=False): ...
+    @collective(uneven=True, of_parameters=True)
     @saves(path="save_directory", checkpoint=True, by_parts=True)
     def save_model(self, model, save_directory, max_shard_size="10GB", safe_serialization=True): ...
     @shows()
