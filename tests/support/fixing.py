@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor import cli
 from tests.support.fixture_marks import PRELUDES
-from tests.support.linting import working_in
+from tests.support.linting import same_rules, working_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ class Copy(NamedTuple):
         # Comments are judged by the rules that they silence.
         which = "--extend-select" if self.case.code == "GPU002" else "--select"
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), working_in(self.folder):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), working_in(self.folder), same_rules():
             status = cli.main([*arguments, f"{which}={self.case.code}", str(self.entry.relative_to(self.folder))])
         assert status == 0, f"lint --fix ended with {status}:\n{err.getvalue()}"
         return err.getvalue()

@@ -6,9 +6,14 @@ import contextlib
 import io
 import json
 import os
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import pytest
+
 from gpudoctor import cli
+from gpudoctor.cli import settings
+from gpudoctor.registry import find_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,12 +50,31 @@ def linted(entry: Path, *, folder: Path, select: tuple[str, ...] = (), extend: t
     arguments = ["lint", "--output-format=json", "--no-cache", "--fail-on=never", "--jobs=1"]
     arguments += [f"--select={code}" for code in select] + [f"--extend-select={code}" for code in extend]
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), working_in(folder):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), working_in(folder), _in_short():
         status = cli.main([*arguments, os.path.relpath(entry, folder)])
     assert status == 0, f"lint ended with {status}:\n{err.getvalue()}"
     document = json.loads(out.getvalue())
     causes = {each["cause"] for program in document["programs"] for each in program["silent_for"]}
     return Linted(list(map(_seen, document["findings"])), causes, err.getvalue().splitlines())
+
+
+_find_rules_once = cache(find_rules)
+
+
+@contextlib.contextmanager
+def same_rules() -> Iterator[pytest.MonkeyPatch]:
+    """Inside, the command has the rules that were found first: to look for packs of others takes as long as many."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(settings, "find_rules", _find_rules_once)
+        yield patched
+
+
+@contextlib.contextmanager
+def _in_short() -> Iterator[None]:
+    """Inside, no edits are written either, which nobody looks at here: together a quarter of what a fixture takes."""
+    with same_rules() as patched:
+        patched.setattr(settings, "WITH_EDITS", frozenset[str]())
+        yield
 
 
 def lint(entry: Path, *, folder: Path, select: tuple[str, ...] = (), extend: tuple[str, ...] = ()) -> list[Seen]:
