@@ -7,6 +7,7 @@ import builtins
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.manifest.compiled import prefixes
 
@@ -104,8 +105,10 @@ def started_by_decorator(tree: ast.Module) -> ast.stmt | None:
                 continue
             imports = bindings(tree.body)
             # `experiment` is an object that was made with what was imported.
-            names = [first] if first in imports else imports
-            if any(library_of(name, imports) in STARTING[parts[-1]] for name in names):
+            roots = {library_of(name, imports) for name in ([first] if first in imports else imports)}
+            # Another file of the project may have made the object of which it is a method.
+            elsewhere = len(parts) > 1 and first in imports and all(not root or is_strange(root) for root in roots)
+            if elsewhere or not roots.isdisjoint(STARTING[parts[-1]]):
                 return each
     return None
 

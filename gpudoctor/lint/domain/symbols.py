@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.heuristics import RANK
 from gpudoctor.lint.domain.rank import RankKind
-from gpudoctor.lint.domain.value import Term, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Term, Unknown, Value, Values, term_of, text_of
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
@@ -254,6 +254,32 @@ def names_day(form: str) -> bool:
 _OF_DAYS = frozenset("aAbBdDeFgGhjmuUVwWyY")
 _MOST_STEPS = 12
 """How many steps a value may be away from the file it was taken from."""
+
+
+def keys_of(value: object) -> list[str]:
+    """Under which keys of a configuration a text stands, or the one that it was cut out of."""
+    match term_of(value):
+        case Attribute(of, str(name)) | Item(of, Const(str(name))):
+            return [*keys_of(of), name]
+        case Item(of, _):
+            return keys_of(of)
+        # `text.rsplit(".", 1)`, `config.get("target")`
+        case CallResult(Unknown(term=Attribute(of, "get")), ((ValueSet() as given, *_), *_)):
+            return [*keys_of(of), *_texts(given)]
+        case CallResult(Unknown(term=Attribute(of, _)), _):
+            return keys_of(of)
+        case MethodResult(of, "get", (ValueSet() as given, *_)):
+            return [*keys_of(of), *_texts(given)]
+    return []
+
+
+def settings_of(value: Unknown) -> list[str]:
+    """The same, or the one setting that the text is."""
+    return keys_of(value) or ([value.term.name] if isinstance(value.term, Setting) else [])
+
+
+def _texts(given: Values) -> list[str]:
+    return [text] if (text := text_of(given.single)) is not None else []
 
 
 def from_settings(value: Value) -> bool:

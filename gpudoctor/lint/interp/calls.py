@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.contents import fields_of, find_in_class, find_method, possible_pairs
@@ -25,7 +25,7 @@ from gpudoctor.lint.domain.function import (
     class_of,
 )
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, single_of, singleton
-from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.annotations import field_without_value, has_fields
 from gpudoctor.lint.interp.argument_passing import among_the_rest, arguments_of, bind_parameters
@@ -81,24 +81,27 @@ def call(m: Evaluator, function: Values, arguments: Arguments, node: ast.AST) ->
         return call_value(m, function.bindings[0].value, arguments, node)
     # `FusedAdam = None` where an import fails: to call that is an error, and whoever gets on has another value.
     able = [each for each in function.bindings if not each.value.is_constant]
-    if len(able) > 1 and _is_choice_of_functions(function):
+    choices = _choices_of_functions(able)
+    if len(choices) == len(able) > 1:
         # What is called by default comes first: whoever wraps a model there says which of them is meant.
         able.sort(key=lambda each: any(HOOKS.is_off[0](m, literal) for literal in each.condition))
+        choices = able
     function = ValueSet(able) if able else function
-    if len(able) > A_FEW and _is_choice_of_functions(function):
+    if len(choices) > A_FEW:
         m.defaults_matter = True
         # To follow all of them was too much: one stands for the others, which are made after its pattern.
         if m.at_defaults:
-            m.record_imprecision(f"one of {len(able)} functions is called, of which one was read", m.place(node))
-            return call_value(m, able[0].value, arguments, node)
+            m.record_imprecision(f"one of {len(choices)} functions is called, of which one was read", m.place(node))
+            return call_value(m, choices[0].value, arguments, node)
     return m.for_each_value(function, lambda value: call_value(m, value, arguments, node), node)
 
 
-def _is_choice_of_functions(function: Values) -> bool:
-    """A name that the user gives chooses among them, for all ranks: an entry of a registry, a module of a package."""
-    return all(
-        isinstance(each.value, (Function, Class)) and not each.condition.divergence for each in function.bindings
-    )
+def _choices_of_functions(able: Sequence[Binding[Value]]) -> list[Binding[Value]]:
+    """Those among which a name that the user gives chooses, for all ranks: entries of a registry, modules of a package;
+    none where anything else is called that is known."""
+    found = [each for each in able if isinstance(each.value, (Function, Class))]
+    known = all(each in found or isinstance(each.value, Unknown) for each in able)
+    return found if known and not any(each.condition.divergence for each in able) else []
 
 
 def call_value(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST) -> Values:
@@ -270,7 +273,8 @@ def _is_given_another_kind(m: Evaluator, function: Function, arguments: Argument
     frame = next(frame for frame in m.frames if frame.function and frame.function.node is function.node)
     names = function.node.args
     given = zip((*names.posonlyargs, *names.args), arguments.positional, strict=False)
-    before = ((m.read((frame.scope, name.arg)), values) for name, values in given)
+    # Not read by the call itself: which calls are open around one decides nothing of what is remembered of it.
+    before = ((m.store.get((frame.scope, name.arg)), values) for name, values in given)
     kinds = ((_kinds(old), _kinds(new)) for old, new in before if old is not None)
     return any(old and new and old.isdisjoint(new) for old, new in kinds)
 

@@ -282,6 +282,14 @@ class Evaluator(ExecutionState, LibraryContext):
         self.looked_up += 1
         return named_under(self.project.root, keys) if keys else []
 
+    def texts_in_settings(self, keys: Sequence[str]) -> list[str]:
+        """The plain texts that stand under these keys in setting files of the project."""
+        # Imported late, as above.
+        from gpudoctor.lint.source.setting_files import texts_under
+
+        self.looked_up += 1
+        return texts_under(self.project.root, keys) if keys else []
+
     def named_by_itself(self, key: str) -> list[str]:
         # Imported late, as above.
         from gpudoctor.lint.source.setting_files import named_by_itself

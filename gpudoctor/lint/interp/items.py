@@ -26,7 +26,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, S
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings
+from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings, settings_of
 from gpudoctor.lint.domain.value import (
     NONE,
     Anonymous,
@@ -39,11 +39,12 @@ from gpudoctor.lint.domain.value import (
     constant_of,
     int_of,
     singleton,
+    text_of,
 )
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
-from gpudoctor.lint.interp.limits import LONG_DRAW
+from gpudoctor.lint.interp.limits import LONG_DRAW, MAX_VALUES
 from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.interp.widening import most
@@ -200,8 +201,9 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
             return known[at]
         return _item_of(m, value, node)
     if isinstance(value, DictOf) and (value.cls is None or find_method(m, value, "__getitem__") is None):
-        keys = index.bindings
-        if len(keys) > 1 and all(is_key(each.value) for each in keys):
+        # `kind: str = ""` of a table that has no such entry: who gets on has chosen another one.
+        keys = [each for each in index.bindings if not _is_absent(m, value, each.value)] or index.bindings
+        if len(index.bindings) > 1 and all(is_key(each.value) or _is_chosen(each.value) for each in keys):
             # `PIPELINES[kind]`: what decides the key decides the entry.
             return union([entry(m, value, each.value, node).guarded_by(each.condition) for each in keys])
         return entry(m, value, only, node)
@@ -209,6 +211,18 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
     if answer is not None:
         return answer(m, value, constant_of(only) if type(only) not in HOOKS.items else only, node)
     return library.library_item(m, value, index, node)
+
+
+def _is_absent(m: Evaluator, value: DictOf, key: Value) -> bool:
+    if not is_key(key) or m.state(value, ContainerState.more) is not None:
+        return False
+    names = [each.single for each, _ in possible_pairs(m, value)]
+    return bool(names) and None not in names and key not in names
+
+
+def _is_chosen(key: Value | None) -> bool:
+    """What the user writes into a file of settings."""
+    return isinstance(key, Unknown) and key.config and not key.among
 
 
 def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Values:
@@ -223,6 +237,7 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
         extra = _entry_of_settings(m, value, key, extra, node)
     candidates = [extra] if extra is not None else []
     if not is_key(key):
+        known = _named_in_settings(m, key, known)
         candidates += _picked(m, key, known, node) if extra is None else [found for _, found in known]
     # `defaultdict(list)[key]` makes what is not there yet.
     factory = m.state(value, ContainerState.factory)
@@ -251,6 +266,16 @@ def _entry_of_settings(m: Evaluator, value: DictOf, key: Value, extra: Values, n
         return extra
     chosen = Unknown(Item(value, key), "chosen at the start", m.text(node, 40), config=True)
     return singleton(m.setting(chosen, m.place(node)))
+
+
+def _named_in_settings(
+    m: Evaluator, key: Value | None, known: list[tuple[Values, Values]]
+) -> list[tuple[Values, Values]]:
+    """`REGISTRY[cfg.system_type]`, a table of all the classes of a project: those that its setting files name there."""
+    if len(known) <= MAX_VALUES or not isinstance(key, Unknown) or not _is_chosen(key):
+        return known
+    names = m.texts_in_settings(settings_of(key))
+    return [(each, found) for each, found in known if text_of(each.single) in names] or known
 
 
 def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:

@@ -100,6 +100,8 @@ class EffectWatch:
         # `instantiate_from_config(section)` makes something else of another section.
         is_long = cost >= LONG_FUNCTION and own and not m.unreachable and m.looked_up == self.looked_up
         habit = m.habits.get(function.node)
+        if own and cost >= SHORT_CALL and not m.unreachable:
+            m.memories.setdefault(function, CallMemory()).cost += cost
         # Nothing would come of looking through its events.
         if cost < SHORT_CALL or (not is_long and habit is not None and habit.loud):
             return
@@ -110,8 +112,6 @@ class EffectWatch:
             if not quiet:
                 break
         note_call(m, function, frame, arguments.values(), cost, quiet, result)
-        if own and not told and not m.unreachable:
-            m.memories.setdefault(function, CallMemory()).cost += cost
         if is_long and not told:
             dull = m.dull.setdefault(function.node, Summary())
             # Its own names and objects are gone; what else it has read decides whether it would do the same again.

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Partial, ProjectModule
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, Compares, Item, MethodResult, Setting
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Compares, Item, MethodResult, Setting, keys_of
 from gpudoctor.lint.domain.value import (
     NONE,
     TRUE,
@@ -22,10 +22,8 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
     single_of,
-    term_of,
     text_of,
 )
-from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import choice_name, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library.library_names import canonical
@@ -164,33 +162,12 @@ def _cut_from(part: Term | None) -> Value | None:
     return None
 
 
-def keys_of(value: object) -> list[str]:
-    """Under which keys of a configuration a text stands, or the one that it was cut out of."""
-    match term_of(value):
-        case Attribute(of, str(name)) | Item(of, Const(str(name))):
-            return [*keys_of(of), name]
-        case Item(of, _):
-            return keys_of(of)
-        # `text.rsplit(".", 1)`, `config.get("target")`
-        case CallResult(Unknown(term=Attribute(of, "get")), ((ValueSet() as given, *_), *_)):
-            return [*keys_of(of), *_texts(given)]
-        case CallResult(Unknown(term=Attribute(of, _)), _):
-            return keys_of(of)
-        case MethodResult(of, "get", (ValueSet() as given, *_)):
-            return [*keys_of(of), *_texts(given)]
-    return []
-
-
 def _section(value: Value) -> list[str]:
     """The setting that all of it is a part of, which may be a section of a file or the whole of it."""
     while isinstance(value.term, (Attribute, Item)) and isinstance(value.term.of, Value):
         value = value.term.of
     term = value.term
     return [term.name] if isinstance(term, Setting) else []
-
-
-def _texts(given: Values) -> list[str]:
-    return [text] if (text := text_of(given.single)) is not None else []
 
 
 def named_in_files(call: Call) -> Values:

@@ -17,12 +17,22 @@ _WHOLE = "/"
 """In the place of the folder of a file, for what stands in none of its sections."""
 _LINE = re.compile(r"^([ \t]*(?:-[ \t]+)*)([\w.@/-]+):(?:[ \t]+(.*))?$")
 _DOTTED = re.compile(r"^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
+_WORD = re.compile(r"^[\w+-]*[A-Za-z][\w+-]*$")
 
 
 def named_under(root: str, keys: Sequence[str]) -> list[str]:
     """The dotted names that stand under these keys, or under keys that end with them: folders count as keys."""
+    return _under(keys, _named_in_settings(root))
+
+
+def texts_under(root: str, keys: Sequence[str]) -> list[str]:
+    """The names of one word that stand there."""
+    return _under(keys, _texts_in_settings(root))
+
+
+def _under(keys: Sequence[str], named: list[str]) -> list[str]:
     wanted = "/".join(("", *keys))
-    found = (each.split("=") for each in _named_in_settings(root))
+    found = (each.split("=") for each in named)
     return list(dict.fromkeys(name for path, name in found if path.endswith(wanted)))
 
 
@@ -52,7 +62,13 @@ def named_below(root: str, keys: Sequence[str]) -> dict[str, list[tuple[str, boo
 @question
 def _named_in_settings(root: str) -> list[str]:
     """Each dotted name in a YAML file of the project, behind the keys under which it stands."""
-    return [f"{path}={name}" for file in _setting_files(root) for path, name in _names_in(root, file)]
+    return [f"{path}={name}" for file in _setting_files(root) for path, name in _names_in(root, file, _DOTTED)]
+
+
+@question
+def _texts_in_settings(root: str) -> list[str]:
+    """Each name of one word, likewise."""
+    return [f"{path}={name}" for file in _setting_files(root) for path, name in _names_in(root, file, _WORD)]
 
 
 def _setting_files(root: str) -> list[str]:
@@ -66,7 +82,7 @@ def _setting_files(root: str) -> list[str]:
     return found[:MAX_SETTING_FILES]
 
 
-def _names_in(root: str, file: str) -> Iterator[tuple[str, str]]:
+def _names_in(root: str, file: str, wanted: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     # A group of hydra's is a folder: `conf/model/small.yaml` is what `cfg.model` is, with `model: small`.
     folders = os.path.relpath(os.path.dirname(file), root).split(os.sep)
     above: list[tuple[int, str]] = []
@@ -79,7 +95,7 @@ def _names_in(root: str, file: str) -> Iterator[tuple[str, str]]:
             above.pop()
         if key == "_partial_":
             value = value.lower()
-        if _DOTTED.match(value) or (key == "_partial_" and value == "true"):
+        if wanted.match(value) or (key == "_partial_" and value == "true"):
             yield "/".join(("", *folders, *(name for _, name in above), key)), value
             if not above:
                 # Once more as an entry of the whole configuration, whatever folder the file lies in.

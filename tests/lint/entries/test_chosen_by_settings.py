@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
+from gpudoctor.coverage import Cause
 from tests.support.entry_files import ENGINE, assert_trains, followed
 
 REGISTRY = """
@@ -77,6 +80,63 @@ def test_settings_from_a_file_that_name_what_modules_register(count: int) -> Non
     nets = {f"kit/n{number}_net.py": REGISTERED.format(name=f"N{number}") for number in range(count)}
     (program,) = followed("train.py", {"train.py": BY_SETTINGS, "kit/__init__.py": REGISTRY, **nets})
     assert (program.ended_by, program.training_loops) == (None, 1)
+
+
+FOUND = """
+    import argparse
+    import torch
+    from omegaconf import OmegaConf
+    from dataclasses import dataclass, field
+    from kit import find
+
+    @dataclass
+    class Config:
+        system_type: str = ""
+        system: dict = field(default_factory=dict)
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--config", required=True)
+        loaded = OmegaConf.merge(OmegaConf.load(parser.parse_args().config), OmegaConf.from_cli())
+        config = OmegaConf.structured(Config(**loaded))
+        model = find(config.system_type)(8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        main()
+    """
+FIND = """
+    NETS = {}
+
+    def register(cls):
+        NETS[cls.__name__] = cls
+        return cls
+
+    def find(name):
+        if ":" in name:
+            return type(name, tuple(NETS[each] for each in name.split(":")), {})
+        return NETS[name]
+
+    from . import nets
+    """
+
+
+def test_one_table_of_all_that_a_project_has_is_asked_for_what_its_settings_name() -> None:
+    others = "".join(f"@register\nclass Data{number}:\n    folder = {number}\n\n" for number in range(30))
+    net = dedent(REGISTERED.format(name="Small"))
+    files = {
+        "train.py": FOUND,
+        "kit/__init__.py": FIND,
+        "kit/nets.py": f"{net}\n{others}",
+        "configs/small.yaml": "system_type: Small\nsystem:\n  data_type: Data3\n",
+    }
+    (program,) = followed("train.py", files)
+    assert (program.ended_by, program.training_loops) == (None, 1)
+    assert not any(each.cause is Cause.UNKNOWN_MODEL for each in program.silent_for)
 
 
 CONFIGURED = """

@@ -413,6 +413,12 @@ def test_what_calls_the_first_function(way: str) -> None:
     assert_trains(followed("train.py", files))
 
 
+def test_an_experiment_that_another_file_makes() -> None:
+    start = "from engine import train\nfrom setup_of_all import ex\n@ex.automain\ndef start():\n    train(3)\n"
+    made = "from sacred import Experiment\nex = Experiment('x')\n"
+    assert_trains(followed("train.py", {"train.py": start, "engine.py": ENGINE, "setup_of_all.py": made}))
+
+
 FABRIC = """
 from engine import train
 from lightning.fabric import Fabric

@@ -127,6 +127,29 @@ def test_what_it_logs_is_logged_again(paper):
     assert [event.order for event in moves] == sorted({event.order for event in moves})
 
 
+def test_a_function_that_moves_what_it_makes_is_done_again(paper, monkeypatch):
+    followed = []
+    real = memoized_calls.noted
+    monkeypatch.setattr(memoized_calls, "noted", lambda *args: followed.append(1) or real(*args))
+    found = paper(
+        f"import torch\ndef taps(size):\n{FILLING.replace('        ', '    ')}"
+        "    return torch.zeros(size).cuda()\nkept = [taps(n) for n in (1, 2, 3, 4)]\n"
+    )
+    moves = found.events(Move)
+    assert len({event.subject for event in moves}) == len(moves) == 4
+    # The first shows that it may pay, and the second is noted.
+    assert len(followed) == 1
+
+
+def test_calls_that_are_open_around_one_are_not_among_what_it_reads(paper, from_memory):
+    paper(
+        f"class Block:\n    def __init__(self, parts):\n{FILLING}        self.parts = parts and parts()\n"
+        "Block(None)\nBlock(lambda: Block(None))\nBlock(lambda: [Block(None)])\n"
+    )
+    # The last one inside is made as that inside of the second was.
+    assert from_memory == [False, False, False, True]
+
+
 def test_functions_that_see_their_constructor_see_the_right_one(paper):
     paper(
         f"class Named:\n    def __init__(self, name):\n{FILLING}        self.name = name\n"

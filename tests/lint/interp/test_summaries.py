@@ -137,12 +137,12 @@ def test_a_method_writes_to_its_own_object(paper):
 
 
 @pytest.mark.usefixtures("little")
-@pytest.mark.parametrize(("layer", "shown"), [("nn.Linear(1, 1)", "unknown"), ("nn.Conv2d(1, 1, 1)", "4")])
+@pytest.mark.parametrize(("layer", "shown"), [("nn.Linear(1, 1)", "unknown"), ("nn.Conv2d(1, 1, 1)", "'d'")])
 def test_what_sets_the_weights_of_layers_is_not_followed_for_each_of_them(paper, layer: str, shown: str):
     paper(
         f"from torch import nn\ndef work(layer, x):\n{SHORT}    nn.init.normal_(layer.weight)\n"
-        "    layer.weight.div_(x)\n    return x\nfor each in (1, 2, 3):\n    work(nn.Linear(1, 1), each)\n"
-        f"reveal(work({layer}, 4))  #: {shown}\n"
+        "    layer.weight.div_(x)\n    return x\nfor each in ('a', 'b', 'c'):\n    work(nn.Linear(1, 1), each)\n"
+        f"reveal(work({layer}, 'd'))  #: {shown}\n"
     )
 
 
