@@ -43,7 +43,14 @@ _ORDER = (
 def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str]:
     """What is to be said of programs that were not followed, or not by all rules; under each, what would help."""
     told = [[each] for each in _told(programs)] if all_of_them else _together(_told(programs))
-    shown = told if all_of_them or len(told) <= MOST_LINES else told[: MOST_LINES - 1]
+    if all_of_them or len(told) <= MOST_LINES:
+        shown, left = told, []
+    else:
+        # What the last line counts as not followed is named before what was, if with fewer rules.
+        cut = _cut(programs)
+        kept = sorted(told, key=lambda alike: alike[0].path not in cut)[: MOST_LINES - 1]
+        shown = [alike for alike in told if alike in kept]
+        left = [each for alike in told if alike not in kept for each in alike]
     scripts = {each.path for each in programs if each.world and each.path.endswith(".py")}
     lines: list[str] = []
     for remedy, alike in groupby(shown, key=lambda each: _remedy(each[0].path, each[0].silence, scripts)):
@@ -53,7 +60,6 @@ def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str
             one = len(group) == 1
             name = shlex.quote(group[0][0].path) if one else "SCRIPT"
             lines.append(f"  help{'' if one else f' for these {len(group)}'}: {remedy.format(name)}")
-    left = [each for alike in told[len(shown) :] for each in alike]
     if left:
         lines.append(f"{len(left)} more program{'s' if len(left) > 1 else ''} likewise; `--verbose` names all")
     return lines
@@ -106,14 +112,13 @@ def _is_uncalled(file: Coverage) -> bool:
     return not file.world and any(each.missed for each in file.silent_for)
 
 
-def not_followed(programs: Iterable[Coverage]) -> int:
+def not_followed(programs: Sequence[Coverage]) -> int:
     """How many programs were not followed to their end or to their training, in no world, and how many other files
     train in what no program calls."""
     return len(_cut(programs))
 
 
-def _cut(programs: Iterable[Coverage]) -> set[str]:
-    programs = list(programs)
+def _cut(programs: Sequence[Coverage]) -> set[str]:
     paths = {each.path: False for each in programs if each.world or _is_uncalled(each)}
     for each in programs:
         cut = any(silence.cause is Cause.LIMIT for silence in each.silent_for)
@@ -167,9 +172,9 @@ def _together(told: Iterable[_Silenced]) -> list[list[_Silenced]]:
     groups: dict[object, list[_Silenced]] = {}
     for program in told:
         each = program.silence
-        # Where a framework is called says less than which one it is.
-        alike = each.cause in (Cause.FRAMEWORK, Cause.NO_ENTRY, Cause.UNREAD)
-        what = each.about if each.cause is Cause.NO_ENTRY else each.what
+        # Where a framework is called says less than which one it is, and each program has a loop of its own.
+        alike = each.cause in (Cause.FRAMEWORK, Cause.NO_ENTRY, Cause.UNREAD, Cause.UNKNOWN_MODEL)
+        what = each.about if each.cause in (Cause.NO_ENTRY, Cause.UNKNOWN_MODEL) else each.what
         key = (each.cause, each.missed, what, None if alike else each.at)
         groups.setdefault(key, []).append(program)
     return list(groups.values())

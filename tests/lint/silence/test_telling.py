@@ -9,6 +9,9 @@ from textwrap import dedent
 import pytest
 
 from gpudoctor import cli
+from gpudoctor.coverage import Cause, Coverage, Followed, Silence
+from gpudoctor.diagnostic import Location
+from gpudoctor.report.silence import MOST_LINES, silence
 from tests.support.told import ACCELERATE, ANOTHER_WAY, CLEAN, LIGHTNING, RAISES, TRAINING, Tell
 
 
@@ -49,6 +52,35 @@ def test_many_programs_take_a_handful_of_lines(tell: Tell) -> None:
     assert "36 more programs likewise; `--verbose` names all" in told.lines
     assert told.lines[-1] == "No mistake found in 1 of 41 files; 40 were not followed to the end."
     assert sum(line.startswith("train_") for line in tell(".", "--verbose").lines) == 40
+
+
+def test_what_is_counted_as_not_followed_is_named() -> None:
+    place = Location("run.py", 3)
+    held = [
+        Coverage(f"ranks_{n}.py", "torchrun", Followed.PARTLY, weight=3, trains_at=(place,), silent_for=(each,))
+        for n, each in enumerate(Silence(Cause.FRAMEWORK, ("GPU101",), f"Kit{n}", place) for n in range(MOST_LINES))
+    ]
+    ended = Silence(Cause.ENDED, ("GPU101",), "raise SystemExit", place, missed=True)
+    lines = silence([*held, Coverage("run.py", "single", Followed.NOT, weight=2, silent_for=(ended,))])
+    assert [line.split(":")[0] for line in lines[:4]] == [
+        "ranks_0.py",
+        "ranks_1.py",
+        "ranks_2.py",
+        "  help for these 3",
+    ]
+    assert lines[4].startswith("run.py: every path that was followed ends at line 3")
+    assert lines[-1] == "2 more programs likewise; `--verbose` names all"
+
+
+def test_loops_that_train_models_that_are_not_known_are_alike() -> None:
+    programs = [
+        Coverage(
+            f"ranks_{n}.py", "torchrun", Followed.PARTLY, weight=3,
+            silent_for=(Silence(Cause.UNKNOWN_MODEL, ("GPU101",), "a model", Location(f"ranks_{n}.py", n + 1)),),
+        )
+        for n in range(9)
+    ]  # fmt: skip
+    assert silence(programs)[0].startswith("ranks_0.py and 8 more: the training at line 1 was followed, but the model")
 
 
 def test_services_are_told_in_one_note(tell: Tell, capsys: pytest.CaptureFixture[str]) -> None:
