@@ -193,9 +193,13 @@ def _started_by_launch(program: Program) -> bool:
 
 def _passed(program: Program) -> str:
     """The option that the launcher of the project passes, with the torch that it asks for; empty for torchrun."""
-    if program.launcher != "launch" or "launch --use_env" in program.documented.launchers():
+    if program.launcher != "launch" or _told_by_variable(program):
         return ""
     return "--local_rank" if program.is_before_torch(2, 0) else "--local-rank"
+
+
+def _told_by_variable(program: Program) -> bool:
+    return "launch --use_env" in program.documented.launchers()
 
 
 def _message(program: Program, option: str, event: ArgumentDeclared) -> str:
@@ -212,8 +216,10 @@ def _message(program: Program, option: str, event: ArgumentDeclared) -> str:
             f"{since}`torch.distributed.launch` passes `{passed}`, which is not declared, and `torchrun` passes "
             f"neither: no process gets `{option}`."
         )
-    told = f"`torchrun` does not pass `{option}`, it sets the variable `LOCAL_RANK`: every process {_keeps(event)}."
-    return told if program.is_before_torch(2, 0) else told + _passed_since(event)
+    by_variable = program.launcher == "launch" and _told_by_variable(program)
+    launcher = "torch.distributed.launch --use_env" if by_variable else "torchrun"
+    told = f"`{launcher}` does not pass `{option}`, it sets the variable `LOCAL_RANK`: every process {_keeps(event)}."
+    return told if by_variable or program.is_before_torch(2, 0) else told + _passed_since(event)
 
 
 def _passed_since(event: ArgumentDeclared) -> str:
