@@ -41,7 +41,7 @@ class _Variables:
         if found is None:
             return
         export, name, sign, value = found.groups()
-        if sign in ("=", ":=", "::=") and "$(shell" not in value:
+        if sign in ("=", ":=", "::="):
             self.values[name] = value
         elif sign == "?=" and _SIMPLE.fullmatch(value):
             # The environment may say something else.
@@ -63,6 +63,10 @@ class _Variables:
             words = [each.strip() for each in called[2].split(",")]
             own = _Variables({**self.values, **{str(number): each for number, each in enumerate(words, start=1)}})
             return _EXPANSION.sub(lambda inner: own.expanded(inner, depth + 1), self.values[called[1]])
+        if found[0].startswith("$(shell ") and depth <= 4:
+            # What make takes from a shell, a recipe may as well take from its own.
+            inner = _EXPANSION.sub(lambda inner: self.expanded(inner, depth + 1), found[0].removeprefix("$(shell "))
+            return f"$({inner}"
         name = found[1] or found[2] or ""
         value = self.values.get(name)
         # For the shell it is a variable from outside.

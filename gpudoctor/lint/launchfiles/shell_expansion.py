@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.quoted_script import ESCAPE
-from gpudoctor.lint.launchfiles.shell_output import calculated, output_of, replaced
-from gpudoctor.lint.launchfiles.shell_values import is_list, is_open, plain_text, unescaped
+from gpudoctor.lint.launchfiles.shell_output import output_of, replaced
+from gpudoctor.lint.launchfiles.shell_values import calculated, is_list, is_open, plain_text, unescaped
 from gpudoctor.lint.launchfiles.shell_words import Hole, ShellVariable, Word, WordPart
 from gpudoctor.record import dataclass
 

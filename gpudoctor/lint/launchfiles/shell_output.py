@@ -6,6 +6,8 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.launchfiles.python_values import printed
+from gpudoctor.lint.launchfiles.shell_values import calculated
 from gpudoctor.lint.launchfiles.syntax import Syntax, words_of
 
 if TYPE_CHECKING:
@@ -38,21 +40,6 @@ def output_of(words: Sequence[str], given: str | None) -> str | None:
                 return None
             options[first[0]] = value
     return print_(options, rest, given or "")
-
-
-def calculated(sign: str, left: int | None, right: int | None) -> int | None:
-    """What the shell makes of two numbers."""
-    if left is None or right is None or max(left, right) > 10**6:
-        return None
-    if sign == "*":
-        return left * right
-    if sign == "+":
-        return left + right
-    if sign == "-":
-        return left - right
-    if not right or sign not in "/%":
-        return None
-    return left // right if sign == "/" else left % right
 
 
 def replaced(text: str, sign: str, pattern: str, new: str) -> str | None:
@@ -134,6 +121,10 @@ def _expr(_: Mapping[str, str], words: Sequence[str], __: str) -> str | None:
     return f"{number}\n" if number is not None else None
 
 
+def _python(options: Mapping[str, str], words: Sequence[str], _: str) -> str | None:
+    return printed(options["c"]) if not words and "c" in options else None
+
+
 _COMMANDS: dict[str, tuple[Syntax, Callable[[Mapping[str, str], Sequence[str], str], str | None]]] = {
     "echo": (Syntax(words_of("n e")), _echo),
     "seq": (Syntax(short={"s": "separator"}), _seq),
@@ -143,5 +134,6 @@ _COMMANDS: dict[str, tuple[Syntax, Callable[[Mapping[str, str], Sequence[str], s
     "cut": (Syntax(short={"d": "delimiter", "f": "fields"}), _cut),
     "grep": (Syntax(words_of("o")), _grep),
     "expr": (Syntax(), _expr),
+    **dict.fromkeys(("python", "python3"), (Syntax(short={"c": "command"}), _python)),
 }
-_READ_NOTHING = frozenset({"echo", "seq", "expr"})
+_READ_NOTHING = frozenset({"echo", "seq", "expr", "python", "python3"})

@@ -35,6 +35,21 @@ def unescaped(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: known.get(found[1], found[0]), text)
 
 
+def calculated(sign: str, left: int | None, right: int | None) -> int | None:
+    """What the shell makes of two numbers."""
+    if left is None or right is None or max(left, right) > 10**6:
+        return None
+    if sign == "*":
+        return left * right
+    if sign == "+":
+        return left + right
+    if sign == "-":
+        return left - right
+    if not right or sign not in "/%":
+        return None
+    return left // right if sign == "/" else left % right
+
+
 def glued(parts: Iterable[WordPart]) -> tuple[WordPart, ...]:
     found: list[WordPart] = []
     for part in parts:

@@ -41,10 +41,12 @@ _TORCH = frozenset(
 _ACCELERATE = frozenset(
     {"num-processes", "num-machines", "machine-rank", "main-process-ip", "main-process-port", "multi-gpu", "gpu-ids"}
 )
+_OF_A_TRAINING = frozenset({"mixed-precision", "config-file", "use-deepspeed", "use-fsdp", "dynamo-backend"})
+"""Options of Accelerate that programs have as well: they are its own where the program is known to have none."""
 _DEEPSPEED = frozenset({"num-gpus", "num-nodes", "include", "exclude", "hostfile", "master-port", "master-addr"})
 _OWN = frozenset({"nproc-per-node", "rdzv-backend", "rdzv-endpoint", "rdzv-id"})
 """What no program takes for itself."""
-_ALONE = frozenset({"standalone", "multi-gpu"})
+_ALONE = frozenset({"standalone", "multi-gpu", "use-deepspeed", "use-fsdp"})
 """Take no value."""
 
 
@@ -93,6 +95,8 @@ def _misplaced(launched: Launched, file: LaunchFile, launch: ProgramStart) -> It
     # A program that reads its options in ways that were not followed may know them all, but for a launcher's own.
     if facts is not None and not facts.options_known:
         flags = flags & _OWN
+    elif facts is not None and launch.launcher is StartedBy.ACCELERATE:
+        flags |= _OF_A_TRAINING
     for index, word in enumerate(launch.arguments):
         start = word.parts[0] if word.parts else ""
         if not isinstance(start, str) or not start.startswith("--"):

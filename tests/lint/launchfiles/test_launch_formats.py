@@ -70,6 +70,10 @@ def read(name: str, text: str) -> LaunchFile:
         ("go.py", "c = ['torchrun']\nc.append('t.py')\nc += ['--x']\nPopen(' '.join(c))", "torchrun | t.py --x"),
         ("go.py", "T = f'''#!/bin/bash\n#SBATCH -N 2\ntorchrun --n=$SLURM_NNODES t.py\n'''", "torchrun n=2 | t.py"),
         ("go.py", "p.add_argument('--n', default=2)\nrun(f'torchrun --n={a.n} t.py')", "torchrun n=$n | t.py"),
+        ("go.py", "g = 0, 1\nrun('torchrun --n=' + str(len(g)) + ' t.py')", "torchrun n=2 | t.py"),
+        ("go.py", "g = [0, 1]\nrun(['torchrun', 't.py', ','.join(map(str, g))])", "torchrun | t.py 0,1"),
+        ("go.py", "run(f\"torchrun t.py {','.join(str(i) for i in range(3))}\")", "torchrun | t.py 0,1,2"),
+        ("Makefile", "N := $(shell echo 0 1 | wc -w)\nt:\n\ttorchrun --n=$(N) t.py", "torchrun n=2 | t.py"),
         ("job.py", ESTIMATOR % "hyperparameters={'lr': 1}", "python | t.py --lr 1"),
         ("job.py", ESTIMATOR % "hyperparameters=chosen, distribution={}", "python | t.py $_?"),
         (

@@ -93,6 +93,9 @@ def start(text: str, name: str = "run.sh") -> ProgramStart:
         ("torchrun t.py $(echo a b | cut -d' ' -f2) $(echo -n 0,1 | tr -cd , | wc -c)", "torchrun | t.py b 1"),
         # What might be looked for a long time is not known.
         ("F=aaa; torchrun t.py ${F/*a*a*b/} ${F%a}", "torchrun | t.py $F? aa"),
+        ("X=0,1; torchrun t.py $(python -c \"print(len('$X'.split(',')))\")", "torchrun | t.py 2"),
+        ("torchrun t.py $(python3 -c 'import os; n = 4; print(2 * n)')", "torchrun | t.py 8"),
+        ("torchrun t.py $(python -c 'print(n)')", "torchrun | t.py $(python -c print(n))?"),
         ("torchrun t.py $(cat x | wc -l)", "torchrun | t.py $(cat x | wc -l)?"),
         ("P=$(f); torchrun t.py --p=${P:-1} --q=${Q:-1}", "torchrun | t.py --p=$P --q=$Q"),
         ("kubectl apply -f - <<E\napiVersion: v1\ncontainers: [{command: [torchrun, t.py]}]\nE", "torchrun | t.py"),
