@@ -64,7 +64,8 @@ class LauncherFlagsAfterScript(Rule):
             misplaced = list(_misplaced(launched, file, launch))
             if not misplaced or launch.script is None:
                 continue
-            first, name = misplaced[0][0], misplaced[0][1]
+            first = misplaced[0][0]
+            name = first.shown.partition("=")[0]
             others = f", and so do {len(misplaced) - 1} more" if len(misplaced) > 1 else ""
             words = [word for word, _, own in misplaced for word in own]
             yield self.found(
@@ -81,7 +82,7 @@ class LauncherFlagsAfterScript(Rule):
 def _effect(launch: ProgramStart, names: list[str], first: str) -> str:
     if launch.launcher in OF_TORCH and "nproc-per-node" in names:
         return "starts one process"
-    return f"never sees `--{first}`"
+    return f"never sees `{first}`"
 
 
 def _misplaced(launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[tuple[Word, str, list[Word]]]:
