@@ -191,15 +191,15 @@ def _on_local_data(program: Program) -> Iterator[tuple[LeaveLoop, Literal]]:
     behind: set[Literal] = set()
     for event in program.events(LeaveLoop):
         # After `if local: break` all that follows stands under "not local", and is no decision of its own.
-        asked = (each for each in _asked_here(event, event.local_guards) if not _may_agree(each))
-        deciding = [guard for guard in asked if guard not in behind]
+        asked = _asked_here(event, event.local_guards)
+        deciding = [guard for guard in asked if guard not in behind and not _may_agree(guard)]
         # A counter is another one on each rank because rounds were skipped before it: then that is the mistake.
         if not behind.isdisjoint(event.local_guards):
             deciding = [guard for guard in deciding if asks_own_reading(guard)]
         if event.how in _QUIET_WAYS and deciding:
             yield event, deciding[-1]
         # Also from ways that end in an error: what comes after them is no decision either.
-        behind.update(guard.negated() for guard in event.local_guards)
+        behind.update(guard.negated() for guard in asked)
 
 
 def _on_the_rank(program: Program) -> list[LeaveLoop]:
