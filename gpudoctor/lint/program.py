@@ -148,9 +148,9 @@ class Program(LogOfRanks):
 
     def absence(self, *, of: Value | None = None, knows: AbstractSet[str] = frozenset()) -> bool:
         """For a rule of absence, "nobody does X": what was not seen does not happen. The world is closed: there is an
-        entry, no framework is in charge but those that the rule `knows`, no limit was reached, and the object that it
-        would be done to did not go into code that was not read."""
-        if not self.whole or self.managed_by - knows or self.cut_short:
+        entry, no framework is in charge but those that the rule `knows`, no limit was reached, no error ends the way to
+        the training, and the object that it would be done to did not go into code that was not read."""
+        if not self.whole or self.managed_by - knows or self.cut_short or self.ends_before is not None:
             return False
         return of is None or of not in self.escaped
 

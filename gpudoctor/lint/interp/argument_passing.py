@@ -87,6 +87,10 @@ def bind_parameters(m: Evaluator, function: Function, arguments: Arguments, node
     args, left = arguments.positional, dict(arguments.keywords)
     defaults = dict(zip(reversed(positional), reversed(function.defaults), strict=False))
     defaults.update(function.keyword_defaults)
+    if arguments.rest and function.kind == "library":
+        # What the names of a library's code mean there, nobody gives it.
+        by_name = zip(names.kwonlyargs, names.kw_defaults, strict=True)
+        left |= {each.arg: defaults[each.arg] for each, written in by_name if written is None and each.arg in defaults}
     for name in (*positional, *(each.arg for each in names.kwonlyargs)):
         if len(bound) < min(len(args), len(positional)):
             bound[name] = args[len(bound)]

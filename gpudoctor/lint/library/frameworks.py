@@ -372,7 +372,10 @@ def _made_by(value: Value) -> str:
 
 
 def _one_process(call: Call) -> bool:
-    """`Trainer(devices=1)` on one node."""
+    """`Trainer(devices=1)` on one node, or `Fabric(strategy=SingleDeviceStrategy(...))`."""
+    strategy = call.arg(-1, "strategy") if call.name.startswith("lightning.") else None
+    if strategy is not None and strategy.all(lambda each: (text_of(each) or _made_by(each)).startswith("SingleDev")):
+        return True
     devices, nodes = call.arg(-1, "devices"), call.arg(-1, "num_nodes")
     items = known_items(call.do, single_of(devices))
     single = devices is not None and (

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Function, Partial, function_of
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Values, single_of, text_of
+from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Text, Values, single_of, text_of
 from gpudoctor.lint.library.dynamic_import import named, named_in_files
 from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.written_settings import OpenedFile, show_entries
@@ -27,12 +27,20 @@ _TARGET = "_target_"
 def _main(call: Call) -> Values:
     """`@hydra.main(config_path="conf", config_name="train")`: what is composed of these files, until it decorates."""
     call.do.set_entry(PROCESS, ProcessState.declared, _COMPOSED, singleton(Const(None)))
-    folder = single_of(call.arg(0, "config_path"))
-    path = text_of(folder) or (on_disk(folder) if folder is not None else None)
-    made = _composed(call, path or ".", call.text(1, "config_name"))
+    made = _composed(call, _folder(call) or ".", call.text(1, "config_name"))
     if made is not None:
         call.do.set_entry(PROCESS, ProcessState.declared, _COMPOSED, made)
     return call.unknown(CallResult(call.name, call.place), "a decorator", escaped_from=call.name)
+
+
+def _folder(call: Call) -> str | None:
+    folder = single_of(call.arg(0, "config_path"))
+    known = text_of(folder) or (on_disk(folder) if folder is not None else None)
+    if known is not None or not isinstance(folder, Text):
+        return known
+    # `PROJECT_ROOT / "conf"`, where the environment says which: it is looked for above the program.
+    behind = [text_of(part) for part in folder.parts[1:]]
+    return "".join(filter(None, behind)).strip("/") if None not in behind else None
 
 
 @MODELS.decorator("hydra.main")

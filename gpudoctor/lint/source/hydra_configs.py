@@ -127,14 +127,19 @@ class _Composer:
             for each in option:
                 made = _merged(made, self.tree(str(each), inner, depth + 1))
             return made
+        option, names = str(option).removesuffix(_ENDING), option_names(os.path.join(self.folder, inner))
+        # The file that is named is not there: whoever starts it names another one.
+        if names and option not in names and not optional:
+            self.left_to_user.append(inner)
+            return {}
         try:
-            usual = self.tree(str(option).removesuffix(_ENDING), inner, depth + 1)
+            usual = self.tree(option, inner, depth + 1)
         except UnknownConfig:
             if optional:
                 return {}
             raise
-        others = [each for each in option_names(os.path.join(self.folder, inner)) if each != str(option)]
-        return _any_of(inner, [(str(option), usual), *self._trees(others[: _MOST_OPTIONS - 1], inner, depth + 1)])
+        others = [each for each in names if each != option]
+        return _any_of(inner, [(option, usual), *self._trees(others[: _MOST_OPTIONS - 1], inner, depth + 1)])
 
     def _trees(self, names: list[str], group: str, depth: int) -> Iterator[tuple[str, dict[str, object]]]:
         for each in names:

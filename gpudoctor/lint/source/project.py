@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.documented_starts import DocumentedStarts
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
-from gpudoctor.lint.source.file_queries import is_file, is_folder, real_path
+from gpudoctor.lint.source.file_queries import folder_above, is_file, is_folder, real_path
 from gpudoctor.lint.source.layout import (
     folders_in,
     holds_python,
@@ -193,8 +193,8 @@ class Project:
             folder = os.path.dirname(folder)
 
     def hydra_config(self, file: str, folder: str, name: str, chosen: Mapping[str, str]) -> object:
-        """What hydra composes of the files in this folder beside a file, with what the command line says; None where
-        that is not known."""
+        """What hydra composes of the files in this folder beside a file, or above it, with what the command line says;
+        None where that is not known."""
         # Imported late: few programs are configured so.
         from gpudoctor.lint.source.hydra_configs import composed
 
@@ -203,8 +203,8 @@ class Project:
             found = self._sources.read(path, late=True) if self._is_ours(path) and is_file(path) else None
             return found.text if isinstance(found, SourceFile) else None
 
-        whole = os.path.normpath(os.path.join(os.path.dirname(real_path(file)), folder))
-        return composed(whole, name, text_of, chosen)
+        whole = os.path.join(folder_above(real_path(file), (folder,)) or os.path.dirname(real_path(file)), folder)
+        return composed(os.path.normpath(whole), name, text_of, chosen)
 
     def _with_packages(self, dotted: str, module: ModuleFile) -> list[ModuleFile | Package | None]:
         """A module, and the packages around it, which Python executes first."""

@@ -111,10 +111,23 @@ def test_what_a_launch_file_says(words: str, found: bool, tmp_path: Path) -> Non
     assert [each.code for each in said] == (["GPU312"] if found else [])
 
 
+def test_the_environment_says_where_the_root_is(tmp_path: Path) -> None:
+    """Whatever it says, the folder of the settings lies above the program."""
+    program = PROGRAM.replace('config_path="conf"', 'config_path=str(Path(os.environ["PROJECT_ROOT"]) / "conf")')
+    files = {**FILES, "src/train.py": "import os\nfrom pathlib import Path\n" + dedent(program)}
+    files |= {"conf/trainer/ddp.yaml": SEVERAL}
+    del files["train.py"]
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(dedent(text), encoding="utf-8")
+    said = linted(tmp_path / "src" / "train.py", folder=tmp_path, select=("GPU312",)).seen
+    assert [each.code for each in said] == ["GPU312"]
+
+
 @pytest.mark.parametrize("library", ["rootutils", "pyrootutils"])
 @pytest.mark.parametrize(("mark", "found"), [("pyproject.toml", True), (".git", False)])
 def test_the_root_of_the_project_is_looked_for(library: str, mark: str, found: bool, tmp_path: Path) -> None:
-    """The settings lie beside the program's folder, where the files of the project begin."""
+    """The settings lie beside the program's folder, where the files of the project begin: not those that are nearer."""
     looks = f"""
     import {library}
     ROOT = {library}.setup_root(search_from=__file__, indicator=[".here", "{mark}"], pythonpath=True)
@@ -123,6 +136,7 @@ def test_the_root_of_the_project_is_looked_for(library: str, mark: str, found: b
     program = PROGRAM.replace('version_base=None, config_path="conf", config_name="train"', "**GIVEN")
     files = {
         **FILES,
+        **{f"src/{path}": text for path, text in FILES.items() if path.startswith("conf/")},
         "src/train.py": dedent(looks) + dedent(program),
         "conf/trainer/ddp.yaml": SEVERAL,
         "pyproject.toml": "",

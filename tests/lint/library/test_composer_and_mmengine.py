@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.value import text_of
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
@@ -88,6 +89,13 @@ def test_the_order_of_mmengine(paper):
     found = paper(f"{DATA}{MMENGINE}Runner({given}).train()\n")
     assert _came(found) == ["before_train_epoch", "after_train_iter", "val_step", "after_run"]
     assert found.events(Backward)[0].loss.forwards
+
+
+def test_a_validation_asks_all_ranks(paper):
+    found = paper(
+        f"{DATA}{MMENGINE}runner = Runner(Net(), 'out', loader, loader)\nif runner.rank == 0:\n    runner.val()\n"
+    )
+    assert [event.call for event in found.events(Collective) if event.rank_guards] == ["val"]
 
 
 def test_a_step_and_a_loader_of_settings(paper):

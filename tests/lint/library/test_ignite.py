@@ -71,6 +71,12 @@ def test_the_order_of_a_run(paper):
     assert sometimes == {"now and then"}
 
 
+def test_a_run_of_settings(paper):
+    """What the user chooses is none of what the library's own names mean."""
+    chosen = HANDLERS.replace("max_epochs=3", "**json.load(open('run.json'))")
+    assert _came(paper(f"import json\n{BEGIN}{chosen}")) == ["around", "step", "now and then", "epoch", "done"]
+
+
 def test_its_own_steps(paper):
     made = "create_supervised_trainer(net, optimizer, nn.functional.mse_loss, device='cuda')"
     found = paper(f"{BEGIN}{made}.run(loader)\n")

@@ -19,7 +19,7 @@ from gpudoctor.lint.flow.condition import Divergence
 def test_the_path_stands_where_the_signature_says(paper):
     found = paper(
         """
-        import json, os, cv2, numpy, torch
+        import imageio.v2, json, os, cv2, numpy, torch
         import torch.distributed.checkpoint as dcp
         from accelerate import Accelerator
         from lightning.fabric import Fabric
@@ -27,6 +27,7 @@ def test_the_path_stands_where_the_signature_says(paper):
         torch.save(f="a", obj={})
         cv2.imwrite("b", image)
         numpy.savetxt(fname="c", X=rows)
+        imageio.v2.mimsave("film", frames)
         dcp.save({}, checkpoint_id="d")
         dcp.state_dict_saver.save_state_dict({}, writer)
         dcp_to_torch_save("parts", "e")
@@ -39,7 +40,7 @@ def test_the_path_stands_where_the_signature_says(paper):
     )
     saves = [event for event in found.events(Save) if event.call != "open"]
     assert [repr(event.path) for event in saves] == [
-        *("'a'", "'b'", "'c'", "'d'", "None", "'e'", "'f'", "'g'", "'h'"),
+        *("'a'", "'b'", "'c'", "'film'", "'d'", "None", "'e'", "'f'", "'g'", "'h'"),
     ]
     assert [event.call for event in saves if event.collective] == [
         *("torch.distributed.checkpoint.save", "torch.distributed.checkpoint.save_state_dict", ".save", ".save"),
@@ -47,6 +48,7 @@ def test_the_path_stands_where_the_signature_says(paper):
     assert ["checkpoint" if event.checkpoint else "whole" if event.whole else "" for event in saves] == [
         *(
             "checkpoint",
+            "whole",
             "whole",
             "whole",
             "checkpoint",
@@ -57,7 +59,7 @@ def test_the_path_stands_where_the_signature_says(paper):
             "whole",
         ),
     ]
-    assert [event.on_cpu for event in saves] == [False] * 5 + [True] + [False] * 3
+    assert [event.on_cpu for event in saves] == [False] * 6 + [True] + [False] * 3
 
 
 def test_what_seeds(paper):

@@ -133,6 +133,15 @@ def test_a_list_of_callbacks(tmp_path: Path) -> None:
     assert _composed(tmp_path, files) == {"callbacks": [{"_target_": "Saves", "every": 2}]}
 
 
+def test_an_option_that_is_not_there_is_left_to_the_user(tmp_path: Path) -> None:
+    files = {
+        "train.yaml": "defaults:\n  - data: default\n",
+        "data/cars.yaml": "size: 3\n",
+        "data/cats.yaml": "size: 3\n",
+    }
+    assert _composed(tmp_path, files) == {"data": {"size": 3}}
+
+
 def test_what_the_command_line_says(tmp_path: Path) -> None:
     made = _composed(tmp_path, BASE, {"model": "large", "rate": "0.5", "model.name": "mine", "extra.deep": "true"})
     assert made == {

@@ -6,3 +6,10 @@ from gpudoctor.manifest.effects import reads_file, saves
 def imread(uri, **more): ...
 @saves(path="uri", whole=True)
 def imwrite(uri, im, **more): ...
+
+imsave = imwrite
+
+@saves(path="uri", whole=True)
+def mimwrite(uri, ims, **more): ...
+
+mimsave = mimwrite

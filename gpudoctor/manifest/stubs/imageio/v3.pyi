@@ -1,6 +1,4 @@
-"""Files that are read."""
+"""The interface of the third version."""
 
-from gpudoctor.manifest.effects import reads_file
-
-@reads_file()
-def imread(uri, **more): ...
+from imageio import imread as imread
+from imageio import imwrite as imwrite

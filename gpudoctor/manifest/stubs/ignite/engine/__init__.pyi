@@ -2,7 +2,7 @@
 
 import torch
 
-from gpudoctor.manifest.effects import Setting, as_taken, calls_of, followed, made_of, possibly
+from gpudoctor.manifest.effects import Setting, as_taken, calls_of, followed, made_of, possibly, surely
 
 class Events:
     STARTED: Setting
@@ -33,11 +33,12 @@ class Engine:
     def run(self, data=None, max_epochs=None, epoch_length=None, **more):
         self.state.dataloader = data
         self._fire(Events.STARTED, 0)
-        for epoch in range(max_epochs):
+        # `run(loader, **settings)`
+        for epoch in range(self.state.max_epochs if surely(max_epochs is None) else max_epochs):
             self.state.epoch = epoch
             self._fire(Events.EPOCH_STARTED, epoch)
             for count, batch in enumerate(data):
-                self.state.iteration = count
+                self.state.iteration = count + 1
                 self._fire(Events.GET_BATCH_STARTED, count)
                 self.state.batch = batch
                 self._fire(Events.GET_BATCH_COMPLETED, count)

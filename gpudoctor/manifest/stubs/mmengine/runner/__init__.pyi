@@ -3,7 +3,7 @@
 import torch
 from mmengine.registry import DATASETS, HOOKS, MODELS
 
-from gpudoctor.manifest.effects import GlobalRank, Setting, WorldSize, followed, possibly, prepares, surely
+from gpudoctor.manifest.effects import GlobalRank, Setting, WorldSize, collective, followed, possibly, prepares, surely
 
 @followed()
 class OptimWrapper:
@@ -70,6 +70,8 @@ class Runner:
         self._tell("after_train")
         self._tell("after_run")
         return self.model
+    # At its end the results of all ranks are put together.
+    @collective(gathers=True)
     def val(self):
         self._tell("before_val")
         self._tell("before_val_epoch")
@@ -81,6 +83,7 @@ class Runner:
                 self._tell("after_val_iter", batch_idx=batch_idx, data_batch=data_batch, outputs=outputs)
         self._tell("after_val_epoch")
         self._tell("after_val")
+    @collective(gathers=True)
     def test(self):
         self.model.eval()
         with torch.no_grad():
