@@ -144,7 +144,17 @@ def _frameworks() -> Iterator[Framework]:
         wraps_by="a `deepspeed.initialize` of its own",
     )
     yield Framework("detectron2", "Detectron2", by_any_call=True)
-    yield Framework("fairscale", "FairScale", by_any_call=True)
+    # It shards what an optimizer or a model holds; all else is written as for torch's own wrappers.
+    yield Framework(
+        "fairscale",
+        "FairScale",
+        by_any_call=True,
+        leaves=(
+            *("checkpoints", "devices", "downloads", "epochs", "folders", "groups", "loaders", "loggers", "loop"),
+            *("placing", "processes", "saving", "seeding", "seeds", "splits"),
+        ),
+        deals_out=False,
+    )
     yield Framework("fairseq", by_any_call=True)
     yield Framework("fastai", by_any_call=True)
     yield Framework(

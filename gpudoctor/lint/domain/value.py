@@ -445,6 +445,17 @@ class Text(Value):
         return f"Text({', '.join(map(repr, self.parts))})"
 
 
+def ends_of(name: Value) -> tuple[str, tuple[Value, ...], str]:
+    """What a text begins with, the parts between that are not known, and what it ends with."""
+    parts = list(name.in_text)
+    start, end = "", ""
+    while parts and isinstance(parts[0], Const):
+        start += str(parts.pop(0).value)  # type: ignore[attr-defined]
+    while parts and isinstance(parts[-1], Const):
+        end = str(parts.pop().value) + end  # type: ignore[attr-defined]
+    return start, tuple(parts), end
+
+
 def _flat(parts: tuple[Value, ...]) -> list[Value]:
     return [each for part in parts for each in (part.parts if isinstance(part, Text) else (part,))]
 

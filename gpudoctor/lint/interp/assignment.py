@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import delete_item, set_item
+from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.value import text_of
 from gpudoctor.lint.interp import attributes, library
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.items import unpack
@@ -109,6 +111,12 @@ def hint_as(m: Evaluator, name: str, value: ast.expr) -> None:
 
 
 def _set_item(m: Evaluator, target: ast.Subscript, values: Values) -> None:
+    if isinstance(target.value, ast.Attribute) and target.value.attr == "__dict__":
+        of, name = m.evaluate(target.value.value).single, text_of(m.evaluate(target.slice).single)
+        # Under a name that is known it is an attribute like others.
+        if name is not None and isinstance(of, Instance) and m.own_attribute(of, "__dict__") is None:
+            m.set_own_attribute(of, name, values)
+            return
     owner, index = m.evaluate(target.value), m.evaluate(target.slice)
     for value in owner.restrict(m.path):
         # `os.environ["X"] = …` is a write to the environment, not to a dictionary.

@@ -224,6 +224,11 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
         # `self.log` of a LightningModule comes from a base that is not read.
         if cls.library_bases or not cls.complete:
             return singleton(Method(value, name))
+        # `try: return self._model`, `except AttributeError:` expects that nobody has set it yet.
+        asked = m.attributes_asked_in == len(m.frames)
+        if asked and isinstance(value, Instance) and m.flag(value, ObjectState.opened) is NO:
+            m.abort(m.text(node), m.place(node), "AttributeError", "is never set")
+            return NONE_SET
     why = "an attribute that was never seen to be set"
     return singleton(Unknown(Attribute(value, name), why, m.text(node, 40), hidden_in(m, value)))
 

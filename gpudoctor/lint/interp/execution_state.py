@@ -603,9 +603,13 @@ class ExecutionState(AssumedLaunch):
     def at_main_guard(self) -> Within:
         return Within(self, behind_main_guard=True)
 
-    def catching_file_errors(self) -> Within:
-        """Inside, what the file system refuses ends nothing."""
-        return Within(self, file_errors_caught=True)
+    def catching(self, *, file_errors: bool, attributes: bool) -> Within:
+        """Inside, what the file system refuses ends nothing, and this very code looks whether an attribute is there."""
+        return Within(
+            self,
+            file_errors_caught=file_errors or self.file_errors_caught,
+            attributes_asked_in=len(self.frames) if attributes else self.attributes_asked_in,
+        )
 
     @contextmanager
     def isolated(self) -> Iterator[None]:

@@ -179,6 +179,7 @@ class Position(OnPath):
     """What is set apart while something is executed that has nothing to do with who asks for it."""
 
     __slots__ = {
+        "attributes_asked_in": "In how deep a call a handler waits for an attribute that is not there; 0 for none.",
         "behind_main_guard": "A test of `__name__` leads here.",
         "calls": "Where the open calls stand.",
         "contexts": "What `with` has opened, by name.",
@@ -215,6 +216,7 @@ class Position(OnPath):
         self.behind_main_guard = self.started_here = False
         self.executing_module = False
         self.file_errors_caught = False
+        self.attributes_asked_in = 0
         self.muted = False
         self.speculations = 0
         self.look_ends: int | None = None

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.symbols import AnyOf
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, singleton
+from gpudoctor.lint.domain.value import (
+    UNBOUND,
+    Anonymous,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    single_of,
+    singleton,
+    text_of,
+)
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
@@ -302,11 +311,13 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
     """The body and its handlers: where they come out."""
     base = m.path
     handlers = [handler for handler in node.handlers if not cannot_happen(handler)]
+    if _take(handlers, _ATTRIBUTE_ERROR) and _is_there(m, node.body):
+        handlers = []
     sides: list[PathExit] = []
     since = len(m.log)
     with m.store.delta() as layer:
         leaving, errors = EarlyExits(m), len(m.raised)
-        with m.catching_file_errors() if any(map(_takes_files, handlers)) else nullcontext():
+        with m.catching(file_errors=_take(handlers, FILE_ERRORS), attributes=_take(handlers, _ATTRIBUTE_ERROR)):
             run_block(m, node.body)
         # A body that ends with `return` or `break` has not failed.
         raised = m.unreachable and not leaving.found()
@@ -362,10 +373,29 @@ def _handler_side(m: Evaluator, base: object, test: bool | Literal, handler: ast
     return side.end
 
 
-def _takes_files(handler: ast.ExceptHandler) -> bool:
-    """It catches what the file system says: `FileExistsError`, `OSError`, or everything."""
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in FILE_ERRORS) for kind in kinds)
+_ATTRIBUTE_ERROR = frozenset({"AttributeError"})
+
+
+def _is_there(m: Evaluator, body: list[ast.stmt]) -> bool:
+    """`return self._model`, `return getattr(self, name)` and no more, of what surely was set before."""
+    only = body[0].value if len(body) == 1 and isinstance(body[0], (ast.Return, ast.Assign, ast.Expr)) else None
+    match only:
+        case ast.Attribute(ast.Name() as owner, name):
+            pass
+        case ast.Call(ast.Name("getattr"), [ast.Name() as owner, named]):
+            name = text_of(m.evaluate(named).single) or ""
+        case _:
+            return False
+    of = m.evaluate(owner).single
+    stored = m.read((of, name)) if of is not None else None
+    return stored is not None and stored.all(lambda value: value is not UNBOUND)
+
+
+def _take(handlers: list[ast.ExceptHandler], errors: frozenset[str]) -> bool:
+    """One of them names one of these errors, or takes the files' ones with all others."""
+    types = [each.type.elts if isinstance(each.type, ast.Tuple) else [each.type] for each in handlers]
+    named = [kind.id if isinstance(kind, ast.Name) else kind for kinds in types for kind in kinds]
+    return any(errors is FILE_ERRORS if kind is None else kind in errors for kind in named)
 
 
 def _with(m: Evaluator, node: ast.With | ast.AsyncWith) -> None:

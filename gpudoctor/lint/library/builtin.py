@@ -30,6 +30,7 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
     constant_of,
+    ends_of,
     text_of,
 )
 from gpudoctor.lint.events.collective import LeaveLoop
@@ -462,6 +463,25 @@ def _join(call: Call[Const]) -> Values:
 
 
 _QUESTIONS = {"exists": "os.path.exists", "is_file": "os.path.isfile", "is_dir": "os.path.isdir"}
+
+
+@MODELS.method(Text, "rsplit", "rpartition", "split", "partition")
+def _cut(call: Call[Text]) -> Values:
+    """`f"models.{name}.Net".rsplit(".", 1)`, where the end at which it is cut is known."""
+    start, middle, end = ends_of(call.receiver)
+    between, whole, backwards = call.text(0, "sep"), "partition" in call.name, call.name.startswith("r")
+    text = end if backwards else start
+    limit = given.single if (given := call.arg(1, "maxsplit")) is not None else None
+    if not between or between not in text or not (whole or limit == Const(1)):
+        return _text_method(call)
+    before, _, after = text.rpartition(between) if backwards else text.partition(between)
+    if backwards:
+        cut: list[Value] = [Text((Const(start), *middle, Const(before))), Const(after)]
+    else:
+        cut = [Const(before), Text((Const(after), *middle, Const(end)))]
+    if whole:
+        return singleton(TupleOf(tuple(map(singleton, (cut[0], Const(between), cut[1])))))
+    return new_list(call.do, list(map(singleton, cut)), call.node)
 
 
 @MODELS.method(Const)

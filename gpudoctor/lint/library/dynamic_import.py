@@ -21,6 +21,7 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
+    ends_of,
     single_of,
     text_of,
 )
@@ -239,14 +240,9 @@ def named(call: Call, target: str) -> Value | None:
 
 
 def _pattern(name: Value) -> tuple[str, Value | None, str]:
-    """What a text begins with, the one part that is not known, and what it ends with."""
-    parts = list(name.parts) if isinstance(name, Text) else [name]
-    start, end = "", ""
-    while parts and parts[0].is_constant:
-        start += str(parts.pop(0).value)  # type: ignore[attr-defined]
-    while parts and isinstance(parts[-1], Const):
-        end = str(parts.pop().value) + end  # type: ignore[attr-defined]
-    return start, parts[0] if len(parts) == 1 else None, end
+    """What a text begins with, what of it is not known, and what it ends with."""
+    start, middle, end = ends_of(name)
+    return start, middle[0] if len(middle) == 1 else Text(middle) if middle else None, end
 
 
 @MODELS.callable("builtins.eval")

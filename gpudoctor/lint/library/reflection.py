@@ -52,6 +52,7 @@ from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapper_names import CALLABLES, FSDP_MODULE, wrapper_has
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import declared
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
@@ -390,6 +391,16 @@ def _make_settings(call: Call, owners: list[Instance], given: Values) -> None:
                 note_default(call, name, default)
                 chosen = Unknown(Setting(name), "chosen at the start", name, config=True)
                 call.do.set_own_attribute(owner, name, singleton(chosen))
+
+
+@MODELS.callable("builtins.property")
+def _property(call: Call) -> Values:
+    """`model = property(_get_model)`, or what a decorator of the program's own returns."""
+    getter = call.arg(0, "fget")
+    # With a setter it is more than what reads it.
+    if getter is None or len(call.args) > 1 or not getter.all(lambda each: isinstance(each, Function)):
+        return NOT_ANSWERED
+    return getter.map(lambda each: replace(each, kind="property") if isinstance(each, Function) else each)
 
 
 @MODELS.callable("builtins.type")

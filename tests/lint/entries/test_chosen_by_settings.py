@@ -469,6 +469,33 @@ def test_files_that_register_themselves_when_their_package_is_imported() -> None
     assert_trains(followed("train.py", {"train.py": start, "engine.py": ENGINE, **files}))
 
 
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "rsplit('.', 1)",
+        "rpartition('.')[::2]",
+        "split('/', 1)[1].rsplit('.', maxsplit=1)",
+        "partition('/')[2].rsplit('.', 1)",
+    ],
+)
+def test_a_class_of_which_a_setting_names_the_module(cut: str) -> None:
+    begins = "any/" if "/" in cut else ""
+    start = f"""
+        import importlib
+        import sys
+
+        import yaml
+
+        settings = yaml.safe_load(open(sys.argv[1]))
+        settings.update(yaml.safe_load(sys.argv[2]))
+        module, name = f"{begins}jobs.{{settings['job']}}.JOB".{cut}
+        getattr(importlib.import_module(module), name)(3).run()
+        """
+    job = RUNNER.replace("    class Runner", "    class Job") + "JOB = Job\n"
+    files = {"train.py": start, "engine.py": ENGINE, "jobs/long.py": job, "jobs/short.py": job}
+    assert_trains(followed("train.py", files))
+
+
 def test_a_class_of_which_a_setting_file_names_one_that_runs_by_itself() -> None:
     start = """
         import hydra

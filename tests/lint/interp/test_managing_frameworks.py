@@ -227,10 +227,12 @@ def test_parts_of_models_take_charge_of_nothing(paper):
     assert not any(program.managed_by for program in found.programs)
 
 
-@pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS)
-def test_nothing_is_missed_where_a_framework_does_it(paper, tmp_path: Path, source: str):
+@pytest.mark.parametrize(("name", "source"), PROGRAMS.items(), ids=PROGRAMS)
+def test_nothing_is_missed_where_a_framework_does_it(paper, tmp_path: Path, name: str, source: str):
     paper(source, launch="auto")
-    assert lint(tmp_path / "train.py", folder=tmp_path, select=ABSENT) == []
+    # It shards the state of the optimizer, and leaves the GPU to the program.
+    missed = ["GPU204"] if name == "fairscale" else []
+    assert [seen.code for seen in lint(tmp_path / "train.py", folder=tmp_path, select=ABSENT)] == missed
 
 
 def test_an_engine_deals_out_no_other_loader_than_its_own(paper, tmp_path: Path):

@@ -184,3 +184,47 @@ given = parser.parse_args(["--n", "5", "--flag"])
 claim(given.n == 5 and given.flag)
 parser.set_defaults(n=7)
 claim(parser.parse_args([]).n == 7)
+
+
+def kept(function):
+    name = f"_{function.__name__}"
+
+    def reader(self):
+        try:
+            return getattr(self, name)
+        except AttributeError:
+            made = function(self)
+            self.__dict__[name] = made
+            return made
+
+    return property(reader)
+
+
+class Lazy:
+    made = 0
+
+    def _get_size(self):
+        return 3
+
+    size = property(_get_size)
+
+    @kept
+    def whole(self):
+        Lazy.made += 1
+        return [self.part]
+
+    @kept
+    def part(self):
+        return {"n": self.size}
+
+    def last(self):
+        try:
+            return self._last
+        except AttributeError:
+            self._last = 5
+            return 4
+
+
+lazy = Lazy()
+claim(lazy.size == 3 and lazy.whole == [{"n": 3}] and lazy.part["n"] == 3)
+claim(lazy.whole is lazy.whole and Lazy.made == 1 and lazy.last() == 4 and lazy.last() == 5)
