@@ -117,7 +117,8 @@ def _last_save(program: Program, load: Load) -> Save | None:
         save
         for save in program.events(Save)
         if save.order < load.order
-        and save.rank_guards
+        # All but one write what the one has not left there.
+        and any(each.holds or not each.atom.ranks for each in save.rank_guards)
         and not save.collective
         and save.is_of(load)
         and not save.condition.excludes(load.condition)
