@@ -406,7 +406,17 @@ def _property(call: Call) -> Values:
 @MODELS.callable("builtins.type")
 def _type(call: Call) -> Values:
     types = call.args[0].map(_type_of) if len(call.args) == 1 else None
-    return types if types is not None and types.all(lambda each: each != NONE) else unknown(call, "a type")
+    if types is not None and types.all(lambda each: each != NONE):
+        return types
+    # `type(value)(items)` where a test has said that it is a list: a class of Python's own does nothing to what it is
+    # given.
+    return singleton(call.result("a type")) if _is_of_python(call) else unknown(call, "a type")
+
+
+def _is_of_python(call: Call) -> bool:
+    """A test on the way here has told it to be one of Python's own plain kinds."""
+    tests = (each.atom.key for each in call.do.path.kinds if each.holds)
+    return any(isinstance(test, IsInstance) and test.plain_where and test.given[0] == call.args[0] for test in tests)
 
 
 def _type_of(value: Value) -> Value:
