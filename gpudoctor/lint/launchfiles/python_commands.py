@@ -241,6 +241,9 @@ class _PythonReader(PythonValues):
             for name, told in self._asked.items()
             if (option := _OF_TASKS.get(name.removeprefix("slurm_"))) and isinstance(told, PythonText)
         ]
+        if not any(each.text.startswith("--ntasks") for each in options):
+            # Each job is one process by itself.
+            return
         program = (PythonText("python", call), PythonText(os.path.basename(self._shown), call))
         text, made = self._of_words((PythonText("srun", call), *options, *program), {}, "")
         for start in launches_in(Script((made,), (), ()), text, {}):

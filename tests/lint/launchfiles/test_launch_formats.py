@@ -74,6 +74,7 @@ def read(name: str, text: str) -> LaunchFile:
         ("go.py", "g = [0, 1]\nrun(['torchrun', 't.py', ','.join(map(str, g))])", "torchrun | t.py 0,1"),
         ("go.py", "run(f\"torchrun t.py {','.join(str(i) for i in range(3))}\")", "torchrun | t.py 0,1,2"),
         ("Makefile", "N := $(shell echo 0 1 | wc -w)\nt:\n\ttorchrun --n=$(N) t.py", "torchrun n=2 | t.py"),
+        ("job.py", "import submitit\ne.update_parameters(tasks_per_node=2)\ne.submit(f)", "python | job.py"),
         ("job.py", ESTIMATOR % "hyperparameters={'lr': 1}", "python | t.py --lr 1"),
         ("job.py", ESTIMATOR % "hyperparameters=chosen, distribution={}", "python | t.py $_?"),
         (
@@ -129,6 +130,7 @@ def test_the_commands_of_a_format(name: str, text: str, expected: str) -> None:
         ("go.py", "import os\nprint('torchrun t.py')\nos.remove('torchrun t.py')"),
         ("go.py", "import os\nos.system('torchrun t.py'"),
         ("job.py", ESTIMATOR % "distribution=asked"),
+        ("job.py", "import submitit\ne.update_parameters(cpus_per_task=4)\ne.submit(f)"),
         ("job.py", ESTIMATOR % "**shared"),
     ],
 )
