@@ -167,7 +167,7 @@ def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.A
     straight = known and not heard.endless and not heard.calls & ENDLESS
     picked = heard.picks or do.flag(source, DatasetState.picks_given) is not NO
     same = straight and not picked and _gives_all(given, heard) and not _knows_rank(read, events)
-    same = same and not any(_draws(name, source) for name in heard.calls)
+    same = same and not any(_draws(name, source) for name in heard.calls) and not _was_told_rank(do, source)
     pieces = straight and not heard.leaves and find_in_class(do, cls, "__len__") is None and _by_pieces(do, given, node)
     by_epoch = isinstance(source, Sampler) and _shuffles(heard.calls) and _seeds_by_epoch(cls)
     do.emit(
@@ -246,6 +246,14 @@ def _is_whole(value: Value) -> bool:
 def _knows_rank(read: list[Value], events: list[Event]) -> bool:
     asked = any(isinstance(event, EnvironmentRead) for event in events)
     return asked or any(each.is_launched or bool(each.divergence & Divergence.RANK) for each in read)
+
+
+def _was_told_rank(do: LibraryContext, source: Dataset | Sampler) -> bool:
+    """A sampler that keeps the rank cuts by it, also where its way there was not followed: each full batch."""
+    if not isinstance(source, Sampler):
+        return False
+    kept = (do.own_attribute(source, name) for name in do.names_of(source))
+    return _knows_rank([value for values in kept for value in values or ()], [])
 
 
 def _by_pieces(do: LibraryContext, given: Produced, node: ast.AST) -> bool:

@@ -409,10 +409,8 @@ def _may_split_model(call: Call) -> bool:
     effect = _engine(call)
     if effect is None:
         return False
-    # A pipeline deals out the batches itself, and a model that was not read may be one.
-    model = call.given(effect.module)
-    known = model is not None and model.all(lambda value: value.is_model)
-    return not known or call.open_ended or any(call.given(name) for name in effect.topology.split(" | "))
+    # A pipeline, which deals out the batches itself, refuses the engine's `backward`.
+    return call.open_ended or any(call.given(name) for name in effect.topology.split(" | "))
 
 
 def _group_exists(call: Call) -> None:
