@@ -533,16 +533,6 @@ def _deals_out(call: Call, managed: ManagedObject, loader: Loader) -> bool:
     return not (stream and framework_of(managed.framework).leaves_streams)
 
 
-@MODELS.method(ManagedObject, "launch")
-def _launch(call: Call[ManagedObject]) -> Values:
-    """`fabric.launch(train, batch_size)` calls it in each process with itself in front."""
-    if not call.args:
-        return singleton(NONE)
-    return call.do.call(
-        call.args[0], Arguments((singleton(call.receiver), *call.args[1:]), dict(call.keywords)), call.node
-    )
-
-
 _WAITS_SINCE = [1, 5]
 
 

@@ -26,6 +26,7 @@ from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.library.environment_variables import Environ
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
@@ -167,6 +168,8 @@ def _copied_each(call: Call, given: Values, copies: dict[Value, Value], levels: 
         elif value == core and levels == NESTED and isinstance(core, Unknown) and not from_settings(core):
             # It may be a model. Of settings a copy says what they say.
             copies[core] = replace(core, term=Anonymous("a copy", call.allocation_site()), dependence=core.divergence)
+        elif isinstance(value, Environ):
+            copies[value] = Environ(call.place)
         elif value not in copies and isinstance(value, (ListOf, DictOf, Instance)):
             copies[value] = made = copy_of(call.do, value, call.node)
             if levels:

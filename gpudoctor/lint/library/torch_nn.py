@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 _WITH_WEIGHTS = layers("weights")
-_DEVICE_DEPTH = 5
 _BY_NAME = "torch.nn.ModuleDict"
+_DEVICE_DEPTH = 5
 """Parts of parts whose device is looked at."""
 
 

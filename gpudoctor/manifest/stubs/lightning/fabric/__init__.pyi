@@ -10,6 +10,7 @@ from gpudoctor.manifest.effects import (
     backpropagates,
     collective,
     opens,
+    possibly,
     prepares,
     saves,
     seeds,
@@ -29,6 +30,10 @@ class Fabric:
     @staticmethod
     @seeds(of="torch cuda numpy python", by="seed")
     def seed_everything(seed=None, workers=None, verbose=True): ...
+    @collective(waits=True, starts=True)
+    def launch(self, function=None, *args, **more):
+        if possibly(function is not None):
+            return function(self, *args, **more)
     @prepares()
     def setup(self, module, *optimizers, **more): ...
     @prepares()

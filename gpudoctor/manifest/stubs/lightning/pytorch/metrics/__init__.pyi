@@ -1,0 +1,3 @@
+"""Where metrics were before torchmetrics had a package of its own."""
+
+from torchmetrics import *

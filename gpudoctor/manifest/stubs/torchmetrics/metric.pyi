@@ -1,0 +1,3 @@
+"""Where torchmetrics defines it."""
+
+from torchmetrics import *
