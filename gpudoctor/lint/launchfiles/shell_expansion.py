@@ -236,11 +236,16 @@ class Expansion:
     def _changed(self, source: str, name: str, bound: ShellVariable | None) -> str | None:
         """What `${#GPUS}`, `${GPUS//,/ }`, `${FILE%.sh}` and `${NODES[0]}` come to."""
         words = bound.words if bound is not None and not any(word.open for word in bound.words) else None
-        index = re.fullmatch(r"\$\{\w+\[(\w+)\]\}", source)
+        index = re.fullmatch(r"\$\{\w+\[\"?(\$?)\{?(\w+)\}?\"?\]\}", source)
         if re.fullmatch(r"\$\{#\w+\[[@*]\]\}", source) and bound is not None and bound.array:
             return str(len(words)) if words is not None else None
         if index is not None and bound is not None and bound.array:
-            number = int(index[1]) if index[1].isdecimal() else self._number_of(index[1])
+            held = self.state.variables.get(index[2]) if index[1] else None
+            key = held.word.text if held is not None else index[2]
+            keyed = next((item for word in words or () if (item := word.after(f"[{key}]=")) is not None), None)
+            if keyed is not None:
+                return keyed.text
+            number = int(index[2]) if index[2].isdecimal() else self._number_of(index[2])
             return words[number].text if words is not None and number is not None and number < len(words) else None
         text = bound.word.text if bound is not None else None
         if text is None:

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Launched, Location
@@ -78,7 +79,7 @@ class DebugVariableLeftOn(Rule):
         if value in values and not (launch.launcher is StartedBy.ACCELERATE and name.startswith("NCCL_") and why):
             yield self.found(
                 bound.at,
-                f"`{name}={value}` is left on for a training: {why}.",
+                f"`{name}={value}` is left on for {named(launch)}: {why}.",
                 remedy="Remove it, unless this machine needs it.",
                 fix=remove,
             )

@@ -94,6 +94,7 @@ def start(text: str, name: str = "run.sh") -> ProgramStart:
         # What might be looked for a long time is not known.
         ("F=aaa; torchrun t.py ${F/*a*a*b/} ${F%a}", "torchrun | t.py $F? aa"),
         ("X=0,1; torchrun t.py $(python -c \"print(len('$X'.split(',')))\")", "torchrun | t.py 2"),
+        ('declare -A A=([a]="0,1" [b]=2); K=b; torchrun t.py ${A[a]} ${A[$K]} ${A[c]}', "torchrun | t.py 0,1 2 $A?"),
         ("torchrun t.py $(python3 -c 'import os; n = 4; print(2 * n)')", "torchrun | t.py 8"),
         ("torchrun t.py $(python -c 'print(n)')", "torchrun | t.py $(python -c print(n))?"),
         ("torchrun t.py $(cat x | wc -l)", "torchrun | t.py $(cat x | wc -l)?"),
