@@ -182,6 +182,8 @@ def _if(m: Evaluator, node: ast.If) -> None:
         m.branch(test.negated(), lambda: run_block(m, node.orelse), lambda: run_block(m, node.body))
         return
     m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse), bool(node.orelse), node.orelse)
+    if isinstance(test, Literal) and test.negated() in m.settled.literals:
+        _hold_to(m, node.test, ast.NotEq)
 
 
 def _starts_ranks(m: Evaluator, body: list[ast.stmt]) -> bool:
@@ -445,13 +447,15 @@ def _assert(m: Evaluator, node: ast.Assert) -> None:
         _hold_to(m, node.test)
 
 
-def _hold_to(m: Evaluator, test: ast.expr) -> None:
-    """`assert args.steps == 1`: whatever else the user may choose ends here."""
+def _hold_to(m: Evaluator, test: ast.expr, operator: type[ast.cmpop] = ast.Eq) -> None:
+    """`assert args.steps == 1`, or `if args.steps != 1: raise ...`: whatever else the user may choose ends here."""
     match test:
-        case ast.BoolOp(ast.And(), parts):
+        case ast.BoolOp(op, parts) if isinstance(op, ast.And) is (operator is ast.Eq):
             for part in parts:
-                _hold_to(m, part)
-        case ast.Compare(ast.Name() | ast.Attribute() as asked, [ast.Eq()], [ast.Constant(number)]):
+                _hold_to(m, part, operator)
+        case ast.Compare(ast.Name() | ast.Attribute() as asked, [same], [ast.Constant(number)]) if (
+            type(same) is operator
+        ):
             with m.events_suppressed():
                 held = m.evaluate(asked).restrict(m.path).single
             if isinstance(held, Unknown) and held.config and not held.divergence:

@@ -380,6 +380,10 @@ def _receiver_of(value: Unknown, label: str = "") -> Unknown:
 def unanswered(do: LibraryContext, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
     """A method of a library object for which no model answers."""
     given = arguments.values()
+    # `vae.decode(latents)`: the graph goes on through a method of a library's model.
+    with_graph = [each for each in tensors_in(given) if each.graph] if isinstance(receiver, Module) else []
+    if with_graph:
+        return _unread(do, [*with_graph], node)
     stored = _is_builtin(receiver) and not _objects(do, given)
     if isinstance(receiver, Instance) and not stored and not _is_quiet(receiver, name):
         note_escape(do, name, (*arguments,), node)

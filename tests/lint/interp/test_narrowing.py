@@ -174,13 +174,18 @@ TESTS = {
         parser.add_argument("--steps", type=int, default=1)
         parser.add_argument("--mode")
         parser.add_argument("--depth", type=int)
+        parser.add_argument("--width", type=int)
+        parser.add_argument("--kind")
         def parsed():
             args = parser.parse_args()
             assert args.steps == 1 and args.mode == "fit", "nothing else yet"
             assert args.depth > 1
+            if args.width != 4 or args.kind != "deep":
+                raise ValueError("nothing else yet")
             return args
         args = parsed()
         reveal((args.steps, args.mode, args.depth))  #: (1, 'fit', setting args.depth)
+        reveal((args.width, args.kind))  #: (4, 'deep')
         """,
     "what is known by another test stays as it is": """
         import argparse
