@@ -27,18 +27,19 @@ def provenance_of(value: object, depth: int = 1 << 30) -> Iterator[object]:
                 continue
             seen.add(id(each))
             yield each
-            if isinstance(each, Unknown):
-                here.append(each.term)
-            elif isinstance(each, Literal):
-                here.append(each.atom.key)
-            elif isinstance(each, Truth):
-                here.append(each.literal)
-            elif isinstance(each, Term):
-                farther += each.parts
-            elif isinstance(each, Enumerated):
-                farther += each.items
-            elif isinstance(each, (tuple, frozenset, ValueSet)):
-                farther += each
+            match each:
+                case Unknown():
+                    here.append(each.term)
+                case Literal():
+                    here.append(each.atom.key)
+                case Truth():
+                    here.append(each.literal)
+                case Term():
+                    farther += each.parts
+                case Enumerated():
+                    farther += each.items
+                case tuple() | frozenset() | ValueSet():
+                    farther += each
         here, depth = farther, depth - 1
 
 

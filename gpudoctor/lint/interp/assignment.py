@@ -25,16 +25,17 @@ def assign(m: Evaluator, target: ast.expr, values: Values) -> None:
     """Bind a target: a name, an attribute, an item, or several at once."""
     if m.unreachable:
         return
-    if isinstance(target, ast.Name):
-        m.bind(target.id, _called(values, target.id))
-    elif isinstance(target, ast.Attribute):
-        attributes.set_attribute(m, target, values)
-    elif isinstance(target, ast.Subscript):
-        _set_item(m, target, values)
-    elif isinstance(target, ast.Starred):
-        assign(m, target.value, values)
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        _unpack(m, target, values)
+    match target:
+        case ast.Name():
+            m.bind(target.id, _called(values, target.id))
+        case ast.Attribute():
+            attributes.set_attribute(m, target, values)
+        case ast.Subscript():
+            _set_item(m, target, values)
+        case ast.Starred():
+            assign(m, target.value, values)
+        case ast.Tuple() | ast.List():
+            _unpack(m, target, values)
 
 
 def _called(values: Values, name: str) -> Values:
@@ -55,18 +56,19 @@ def _unpack(m: Evaluator, target: ast.Tuple | ast.List, values: Values) -> None:
 
 def unbind(m: Evaluator, target: ast.expr) -> None:
     """`del name`, `del owner.name`, `del owner[index]`."""
-    if isinstance(target, ast.Name):
-        m.bind(target.id, UNBOUND_SET)
-    elif isinstance(target, ast.Attribute):
-        for owner in m.evaluate(target.value).restrict(m.path):
-            held = m.own_attribute(owner, target.attr)
-            # `del self.layers`: a list of layers that was only needed to make something of.
-            if held is not None and held.all(lambda value: value.is_mutable):
-                m.set_own_attribute(owner, target.attr, NONE_SET)
-    elif isinstance(target, ast.Subscript):
-        index = m.evaluate(target.slice).restrict(m.path)
-        for owner in m.evaluate(target.value).restrict(m.path):
-            delete_item(m, owner, index.single)
+    match target:
+        case ast.Name():
+            m.bind(target.id, UNBOUND_SET)
+        case ast.Attribute():
+            for owner in m.evaluate(target.value).restrict(m.path):
+                held = m.own_attribute(owner, target.attr)
+                # `del self.layers`: a list of layers that was only needed to make something of.
+                if held is not None and held.all(lambda value: value.is_mutable):
+                    m.set_own_attribute(owner, target.attr, NONE_SET)
+        case ast.Subscript():
+            index = m.evaluate(target.slice).restrict(m.path)
+            for owner in m.evaluate(target.value).restrict(m.path):
+                delete_item(m, owner, index.single)
 
 
 def hint(m: Evaluator, target: ast.expr, value: ast.expr) -> None:
@@ -77,16 +79,17 @@ def hint(m: Evaluator, target: ast.expr, value: ast.expr) -> None:
     # What a library calls it, no reader knows.
     if function is not None and function.kind == "library":
         return
-    if isinstance(target, ast.Name):
-        hint_as(m, target.id, value)
-    elif isinstance(target, ast.Attribute):
-        hint_as(m, m.text(target, MAX_NAME), value)
-    # `models[i] = DDP(models[i])`.
-    elif isinstance(target, ast.Subscript):
-        hint_as(m, m.text(target, 30), value)
-    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        for one_target, one_value in zip(target.elts, value.elts, strict=True):
-            hint(m, one_target, one_value)
+    match target, value:
+        case ast.Name(), _:
+            hint_as(m, target.id, value)
+        case ast.Attribute(), _:
+            hint_as(m, m.text(target, MAX_NAME), value)
+        # `models[i] = DDP(models[i])`.
+        case ast.Subscript(), _:
+            hint_as(m, m.text(target, 30), value)
+        case ast.Tuple(targets), ast.Tuple(parts) if len(targets) == len(parts):
+            for one_target, one_value in zip(targets, parts, strict=True):
+                hint(m, one_target, one_value)
 
 
 _NAMED_BY_TARGET = frozenset({ast.Call, ast.IfExp, ast.List, ast.ListComp, ast.Tuple})

@@ -120,27 +120,28 @@ class Likeness:
 
     def _part(self, old: Any) -> Any:
         """A part of a test, with what stands in the place of what it was about."""
-        if isinstance(old, (Unknown, Term)):
-            known = self.values.get(old) or self._parts.get(old)
-            if known is None:
-                known = self._parts[old] = self._of_parts(old)
-            return known
-        if isinstance(old, TracedNumber):
-            return found_again(old.way, self.numbers, done_again) or old
-        if isinstance(old, Value):
-            return self.values.get(old, old)
-        if isinstance(old, ValueSet):
-            bindings = [(each, self._part(each.value)) for each in old.bindings]
-            changed = any(new is not each.value for each, new in bindings)
-            return ValueSet([type(each)(new, each.condition) for each, new in bindings]) if changed else old
-        if isinstance(old, Literal):
-            return Literal(self._test(old.atom), old.holds)
-        if isinstance(old, frozenset):
-            inner = frozenset(map(self._part, old))
-            return old if inner == old else inner
-        if isinstance(old, tuple):
-            parts = tuple(map(self._part, old))
-            return parts if any(new is not each for new, each in zip(parts, old, strict=True)) else old
+        match old:
+            case Unknown() | Term():
+                known = self.values.get(old) or self._parts.get(old)
+                if known is None:
+                    known = self._parts[old] = self._of_parts(old)
+                return known
+            case TracedNumber():
+                return found_again(old.way, self.numbers, done_again) or old
+            case Value():
+                return self.values.get(old, old)
+            case ValueSet():
+                bindings = [(each, self._part(each.value)) for each in old.bindings]
+                changed = any(new is not each.value for each, new in bindings)
+                return ValueSet([type(each)(new, each.condition) for each, new in bindings]) if changed else old
+            case Literal():
+                return Literal(self._test(old.atom), old.holds)
+            case frozenset():
+                inner = frozenset(map(self._part, old))
+                return old if inner == old else inner
+            case tuple():
+                parts = tuple(map(self._part, old))
+                return parts if any(new is not each for new, each in zip(parts, old, strict=True)) else old
         return old
 
     def _of_parts(self, old: Unknown | Term) -> Unknown | Term:

@@ -232,17 +232,18 @@ def settings_of(call: Call, value: Value) -> Iterator[tuple[str, Values]]:
 
 def _parameters(do: LibraryContext, value: Value) -> dict[str, Values | None]:
     """The names, with their defaults where there are any."""
-    if isinstance(value, BoundMethod):
-        return _but_the_first(_parameters(do, value.function))
-    if isinstance(value, Function):
-        names = value.node.args
-        positional = [each.arg for each in (*names.posonlyargs, *names.args)]
-        last = positional[len(positional) - len(value.defaults) :]
-        known = {**dict(zip(last, value.defaults, strict=True)), **dict(value.keyword_defaults)}
-        return {name: known.get(name) for name in (*positional, *(each.arg for each in names.kwonlyargs))}
-    if isinstance(value, Class):
-        only = single_of(find_in_class(do, value, "__init__"))
-        return _but_the_first(_parameters(do, only)) if only is not None else {}
+    match value:
+        case BoundMethod(function=function):
+            return _but_the_first(_parameters(do, function))
+        case Function(defaults=defaults):
+            names = value.node.args
+            positional = [each.arg for each in (*names.posonlyargs, *names.args)]
+            last = positional[len(positional) - len(defaults) :]
+            known = {**dict(zip(last, defaults, strict=True)), **dict(value.keyword_defaults)}
+            return {name: known.get(name) for name in (*positional, *(each.arg for each in names.kwonlyargs))}
+        case Class():
+            only = single_of(find_in_class(do, value, "__init__"))
+            return _but_the_first(_parameters(do, only)) if only is not None else {}
     return {}
 
 

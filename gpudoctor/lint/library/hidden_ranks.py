@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.abstract_state import NO, SettingState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
@@ -74,30 +74,30 @@ def holds_rank(do: LibraryContext, values: Values) -> bool:
 
 def _held_by(do: LibraryContext, value: Value) -> list[Values]:
     """What is known to be in a container or an object."""
-    if isinstance(value, DictOf):
-        return [item for _, item in possible_pairs(do, value)]
-    if isinstance(value, (TupleOf, ListOf)):
-        return list(known_items(do, value) or ())
-    if not isinstance(value, (Instance, Namespace)):
-        return []
-    held = [do.own_attribute(value, name) for name in do.names_of(value)]
-    if isinstance(value, Namespace):
-        names = do.state(value, SettingState.option_names)
-        known = items_held(names)
-        options = [each.single.value for each in known if isinstance(each.single, Const)]
-        held += [do.entry(value, SettingState.declared, each) for each in options if isinstance(each, str)]
-    return [each for each in held if each is not None]
+    match value:
+        case DictOf():
+            return [item for _, item in possible_pairs(do, value)]
+        case TupleOf() | ListOf():
+            return list(known_items(do, value) or ())
+        case Instance() | Namespace():
+            held = [do.own_attribute(value, name) for name in do.names_of(value)]
+            if isinstance(value, Namespace):
+                options = [text_of(each.single) for each in items_held(do.state(value, SettingState.option_names))]
+                held += [do.entry(value, SettingState.declared, each) for each in options if each is not None]
+            return [each for each in held if each is not None]
+    return []
 
 
 def _made_of(value: Value) -> Iterator[Value]:
     """The values that a term speaks of."""
-    todo: list[Hashable] = [*value.term.parts] if isinstance(value, Unknown) else []
+    todo: list[Hashable] = [*value.term.parts] if value.term is not None else []
     for _ in range(DEPTH):
         inner: list[Hashable] = []
         for each in todo:
-            if isinstance(each, (tuple, ValueSet)):
-                inner += each
-            elif isinstance(each, Value):
-                yield each
-                inner += each.term.parts if isinstance(each, Unknown) else ()
+            match each:
+                case tuple() | ValueSet():
+                    inner += each
+                case Value():
+                    yield each
+                    inner += each.term.parts if each.term is not None else ()
         todo = inner

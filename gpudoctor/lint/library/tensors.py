@@ -654,17 +654,18 @@ def shards_in(do: LibraryContext, values: list[Value]) -> frozenset[Value]:
     """The sharded loaders that these values were computed from, and that no collective has made whole."""
     found = NO_SHARDS
     for value in values:
-        if isinstance(value, Tensor):
-            found |= as_reduced(do, value).shards
-        elif isinstance(value, Unknown):
-            found |= value.shards
+        match value:
+            case Tensor():
+                found |= as_reduced(do, value).shards
             # `scores = np.zeros(n)`, and then `scores[i] = loss.item()`.
-            if not value.shards and value.escaped_from.startswith("numpy."):
+            case Unknown() if not value.shards and value.escaped_from.startswith("numpy."):
                 written = do.state(value, TensorState.written_items)
                 found |= shards_in(do, [each for each in written or () if each != value])
-        elif isinstance(value, Text):
-            # A container stands there with all that it holds.
-            found |= shares_of(do, [singleton(part) for part in value.parts])
+            case Unknown():
+                found |= value.shards
+            case Text(parts):
+                # A container stands there with all that it holds.
+                found |= shares_of(do, [singleton(part) for part in parts])
     return found
 
 

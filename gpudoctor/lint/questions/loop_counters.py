@@ -79,15 +79,15 @@ def _leaves(literal: Literal) -> Iterator[Unknown]:
             if id(part) in seen:
                 continue
             seen.add(id(part))
-            if isinstance(part, Unknown):
-                if _is_computed(part):
+            match part:
+                case Unknown() if _is_computed(part):
                     todo.append(part.term.parts)
-                elif not _is_length(part):
+                case Unknown() if not _is_length(part):
                     yield part
-            elif isinstance(part, Literal):
-                todo.append(asked_of(part))
-            elif isinstance(part, frozenset):
-                todo.append(tuple(part))
+                case Literal():
+                    todo.append(asked_of(part))
+                case frozenset():
+                    todo.append(tuple(part))
 
 
 def _is_computed(value: Unknown) -> bool:
