@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gpudoctor.lint.analyses.state_dicts import origin, taken
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState, SettingState
+from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.function import Class, Instance, Namespace, library_name_of
+from gpudoctor.lint.domain.function import Class, library_name_of
 from gpudoctor.lint.domain.group import ManagedObject
-from gpudoctor.lint.domain.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING, TRAINING_SETTINGS
+from gpudoctor.lint.domain.heuristics import NO_READY_MODEL, READY_MODEL, TRAINING_SETTINGS
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -173,23 +173,6 @@ def _note_launched(call: Call, made: Value) -> None:
     engine, sharded = (call.do.launch.option((name,)) for name in ("--deepspeed", "--fsdp"))
     settings = configuration(call, singleton(Const(engine))) if isinstance(engine, str) else EngineSettings()
     _note_spreading(call, made, settings, isinstance(sharded, str) and bool(sharded))
-
-
-@MODELS.attribute(Instance, "args")
-def _settings_of_trainer(call: Call[Instance]) -> Values:
-    """`self.args` of a class under `transformers.Trainer`: these know the process that they are read in."""
-    bases = call.receiver.cls.library_bases
-    if not any(base.startswith("transformers.") and RUNS_TRAINING.fits(base) for base in bases):
-        return NOT_ANSWERED
-    made = Namespace(("settings of the trainer", call.receiver), call.place, call.label, "transformers")
-    several = call.do.several_processes
-    known: dict[str, Value] = {
-        "n_gpu": _gpus(call),
-        "local_rank": Rank(RankKind.LOCAL, RankSource.FRAMEWORK, place=call.place) if several else Const(-1),
-    }
-    for name, value in known.items():
-        call.do.set_entry(made, SettingState.declared, name, singleton(value))
-    return singleton(made)
 
 
 @MODELS.callable("transformers.*", "diffusers.*", "peft.*")
