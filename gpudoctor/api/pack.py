@@ -290,6 +290,7 @@ from gpudoctor.lint.questions.made_of import loaders_measured as loaders_measure
 from gpudoctor.lint.questions.made_of import tensors_behind as tensors_behind
 from gpudoctor.lint.questions.names import in_code as in_code
 from gpudoctor.lint.questions.names import name_of as name_of
+from gpudoctor.lint.questions.own_readings import apart_by_clocks_alone as apart_by_clocks_alone
 from gpudoctor.lint.questions.own_readings import readings_in_path as readings_in_path
 from gpudoctor.lint.questions.unseen_deeds import may_lower_precision as may_lower_precision
 from gpudoctor.lint.questions.unseen_deeds import may_mix_data as may_mix_data

@@ -137,11 +137,12 @@ class SetStartMethod(Event):
 class ReadOwn(Event):
     """The process asks (`call`) for what another one gets another answer to: the date, a name that nobody else has. The
     answer has the term `OwnReading(identity)`. A random number is `drawn` from the generator of python or numpy, which
-    begins alike on all ranks where it is seeded."""
+    begins alike on all ranks where it is seeded; of a `clock` several often get the same."""
 
     call: str
     identity: Hashable = None
     drawn: str = ""
+    clock: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,7 +113,7 @@ def returns_kind(call: Call) -> Values:
         if form is not None and names_day(form):
             return call.unknown(CallResult(call.name, form), "the date")
         identity = call.allocation_site()
-        call.emit(ReadOwn, call=call.name, identity=identity)
+        call.emit(ReadOwn, call=call.name, identity=identity, clock=True)
         return call.unknown(OwnReading(identity), "a clock", call.do.launch.found_apart, escaped_from=call.name)
     if kind == "OwnGenerator":
         # What it draws on another rank depends on its seed; what it is given it keeps to itself.

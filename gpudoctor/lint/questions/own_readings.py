@@ -18,7 +18,8 @@ from gpudoctor.lint.domain.symbols import (
     names_day,
 )
 from gpudoctor.lint.domain.value import Unknown, Value, text_of
-from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.events.host_waits import ClockRead
+from gpudoctor.lint.events.process import ArgumentDeclared, ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 
@@ -37,6 +38,15 @@ def readings_in_path(program: Program, event: FileEvent) -> Iterator[Hashable]:
     defaults = {each.name: value for each in program.events(ArgumentDeclared) for value in each.default or ()}
     for path in event.path or ():
         yield from _readings_in(path, defaults)
+
+
+def apart_by_clocks_alone(program: Program, event: FileEvent) -> bool:
+    """Ranks have one path, but for the time that each has asked its own clock: often they get the same."""
+    clocks = {each.identity for each in program.events(ClockRead)}
+    clocks |= {each.identity for each in program.events(ReadOwn) if each.clock}
+    parts = [part for path in event.path or () for part in path.in_text if part.divergence]
+    found = [set(_readings_in(part, {})) for part in parts]
+    return bool(found) and all(each and each <= clocks for each in found)
 
 
 def _readings_in(path: Value, defaults: Mapping[str, Value]) -> Iterator[Hashable]:

@@ -7,7 +7,7 @@ them, and all write to one path. At best the work is done several times; at wors
 read: `PytorchStreamReader failed`, `invalid header or archive is corrupted`, `storage has wrong size`. DDP keeps the
 weights of all ranks equal, so one rank is enough. Pictures, arrays and settings that are written as one file are
 corrupted in the same way. A log that is opened with `"w"` loses lines, and one that is opened with `"a"` has each line
-once per rank; both are warnings.
+once per rank; both are warnings, as is a name in which only the time keeps the ranks apart.
 
 ## Fix
 
@@ -41,6 +41,7 @@ from gpudoctor.lint.events.knowledge import LoopRun, Prepare
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.questions.own_readings import apart_by_clocks_alone
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
@@ -80,7 +81,8 @@ class SaveOnEveryRank(Rule):
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue
             # Files named by the rank are written apart on purpose; of shards one rank alone has nothing to write.
-            if not save.on_one_path or save.shards or _is_there_by_now(program, save):
+            alike = save.on_one_path or (save.checkpoint and apart_by_clocks_alone(program, save))
+            if not alike or save.shards or _is_there_by_now(program, save):
                 continue
             if _as_its_last(program, save):
                 continue
@@ -108,6 +110,9 @@ class SaveOnEveryRank(Rule):
             else f"Each rank writes {save.path_shown()} here when its own data says so: they overwrite each other's "
             "file, and corrupt it where two write at the same time."
             if decided
+            else f"Every rank writes {save.path_shown()} here, with the time of its own clock in the name: as many "
+            "files as there are ranks, or one that several write at once."
+            if not save.on_one_path
             else f"Every rank writes {save.path_shown()} here{where} all at the same time: the file may end up "
             "corrupted.",
             remedy=f"{first}; or put the rank into its name, where each should keep its own."
@@ -122,7 +127,7 @@ class SaveOnEveryRank(Rule):
             ],
             doubt=_doubt(save),
             # Pictures and settings can be made again, and are often there from the run before.
-            severity=Severity.WARNING if save.whole or decided else None,
+            severity=Severity.WARNING if save.whole or decided or not save.on_one_path else None,
             repair=_guard(program, save, opened) if spawn is None else None,
             cause=(decided or _with_it(program, opened)) if spawn is None else None,
             by=save,
