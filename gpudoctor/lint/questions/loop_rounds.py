@@ -114,8 +114,12 @@ def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
 def _where_it_goes_on(program: Program, loop: Loop, outside: Condition) -> frozenset[Literal]:
     """The answers of tests that lead out of the loop, where they do not."""
     leaving = (each for each in program.during(loop, LeaveLoop) if each.how != "continue" and each.loop == loop)
-    found = [each.condition.difference(outside) for each in leaving]
-    return frozenset(literal.negated() for when in found if len(when.literals) == 1 for literal in when)
+    stays: set[Literal] = set()
+    for each in leaving:
+        # Behind one way out stands the next, where the first was not taken.
+        asked = [literal for literal in each.condition.difference(outside) if literal not in stays]
+        stays |= {literal.negated() for literal in asked} if len(asked) == 1 else set()
+    return frozenset(stays)
 
 
 def _on_all_ways(program: Program, event: Event) -> list[Condition]:
