@@ -98,19 +98,19 @@ _NAMED_BY_TARGET = frozenset({ast.Call, ast.IfExp, ast.List, ast.ListComp, ast.T
 def hint_as(m: Evaluator, name: str, value: ast.expr) -> None:
     """Calls in an expression name what they make after `name`."""
     while True:
-        if isinstance(value, ast.Call):
-            m.hints[id(value)] = name
+        match value:
             # `model = Net().to(device)`: the object is made at the start of the chain.
-            if not isinstance(value.func, ast.Attribute):
-                return
-            value = value.func.value
-        elif isinstance(value, ast.IfExp):
-            hint_as(m, name, value.body)
-            value = value.orelse
-        else:
-            if isinstance(value, (ast.List, ast.ListComp)):
+            case ast.Call(ast.Attribute(inner)):
                 m.hints[id(value)] = name
-            return
+                value = inner
+            case ast.IfExp():
+                hint_as(m, name, value.body)
+                value = value.orelse
+            case ast.Call() | ast.List() | ast.ListComp():
+                m.hints[id(value)] = name
+                return
+            case _:
+                return
 
 
 def _set_item(m: Evaluator, target: ast.Subscript, values: Values) -> None:

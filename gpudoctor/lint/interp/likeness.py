@@ -180,12 +180,13 @@ class Likeness:
             return True
         if type(old) is not type(new):
             return False
-        if isinstance(old, Value) and isinstance(new, Value):
-            return self._is_alike(old, new)
-        if isinstance(old, ValueSet) and isinstance(new, ValueSet):
-            return self._are_alike(old, new)
-        if isinstance(old, Term) and isinstance(new, Term):
-            return all(map(self._is_part_alike, old.parts, new.parts))
+        match old, new:
+            case Value(), Value():
+                return self._is_alike(old, new)
+            case ValueSet(), ValueSet():
+                return self._are_alike(old, new)
+            case Term(), Term():
+                return all(map(self._is_part_alike, old.parts, new.parts))
         return old == new
 
     def _is_alike(self, old: Value, new: Value) -> bool:

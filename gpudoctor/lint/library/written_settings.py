@@ -158,22 +158,24 @@ class OpenedFile:
     def value(self, written: object, name: str) -> Values:
         """What is written under a name, which has those above it before it: `optimizer.lr`."""
         call = self.call
-        if isinstance(written, GroupOptions):
-            return self._chosen(written, name)
-        if isinstance(written, dict):
-            entries: list[tuple[Values | None, Values]] = [
-                (singleton(Const(key)), self.value(each, _below(name, key)))
-                for key, each in written.items()
-                if isinstance(key, (str, int, float, NoneType))
-            ]
-            made = new_dict(call.do, entries, call.node)
-            if isinstance(made.single, DictOf):
-                call.do.set_flag(made.single, ObjectState.of_settings)
-            return made
-        if isinstance(written, list):
-            return new_list(call.do, [self.value(each, _below(name, at)) for at, each in enumerate(written)], call.node)
-        if isinstance(written, SaidAtStart):
-            return singleton(Const(written.value))
+        match written:
+            case GroupOptions():
+                return self._chosen(written, name)
+            case dict():
+                entries: list[tuple[Values | None, Values]] = [
+                    (singleton(Const(key)), self.value(each, _below(name, key)))
+                    for key, each in written.items()
+                    if isinstance(key, (str, int, float, NoneType))
+                ]
+                made = new_dict(call.do, entries, call.node)
+                if isinstance(made.single, DictOf):
+                    call.do.set_flag(made.single, ObjectState.of_settings)
+                return made
+            case list():
+                items = [self.value(each, _below(name, at)) for at, each in enumerate(written)]
+                return new_list(call.do, items, call.node)
+            case SaidAtStart(value):
+                return singleton(Const(value))
         if written is OPEN:
             return singleton(Unknown(Setting(f"{self.path}:{name}"), "a setting", name, config=True))
         if (read := named_in_setting(call.do, written, call.place)) is not None:
