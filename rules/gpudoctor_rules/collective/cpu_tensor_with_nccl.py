@@ -13,8 +13,9 @@ stay on the CPU: `init_process_group("cpu:gloo,cuda:nccl")`, or a group with `ba
 
 ## Silent when
 
-The backend is not certainly NCCL, or the default, which serves both; a group of its own is named; it is not known where
-the tensor is; objects are exchanged, which PyTorch moves itself.
+The backend is not certainly NCCL, or is PyTorch's default, which serves both; it is an option's, and that is not NCCL
+by default, or nothing of the program goes to a GPU; a group of its own is named; it is not known where the tensor is;
+objects are exchanged, which PyTorch moves itself.
 
 ## Sources
 
@@ -28,7 +29,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.value import single_of, text_of
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
@@ -71,13 +74,18 @@ class CpuTensorWithNccl(Rule):
                     ("the backend is chosen here", made.location),
                 ],
                 cause=made.location,
+                doubt="" if made.only_backend else "With another backend, such as gloo, nothing is wrong.",
+                severity=None if made.only_backend else Severity.WARNING,
                 by=event,
             )
 
 
 def _nccl_alone(program: Program) -> InitGroup | None:
-    """Where the process group is made, if its only backend is surely NCCL."""
+    """Where the process group is made, if its only backend is NCCL, surely or where the user names no other."""
     # A device mesh takes the group that is there.
     groups = [event for event in program.events(InitGroup) if event.is_own]
-    sure = groups and all(event.only_backend == "nccl" for event in groups)
-    return groups[0] if sure else None
+    named = [single_of(event.backend) for event in groups]
+    backends = [(text_of(program.left_out(each)) or "").lower() if each is not None else "" for each in named]
+    # Who names NCCL himself means GPUs.
+    meant = all(event.only_backend for event in groups) or program.has(DeviceUsed, Move)
+    return groups[0] if set(backends) == {"nccl"} and meant else None
