@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.tensor import Extent, Mark, MarkKind, Tensor
 from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.record import dataclass
 
 
@@ -185,4 +186,6 @@ class Accumulated(Event):
     tensor: Tensor
     into: str
     held: frozenset[Hashable] = frozenset()
+    where: Condition = ALWAYS
+    """Under which tests what was kept there before is there still: a list is emptied where the others come out so."""
     used: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
@@ -36,6 +37,7 @@ from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, int_of, text_of
 from gpudoctor.lint.events.training_step import Accumulated
+from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.builtin import unknown
@@ -45,7 +47,6 @@ from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, sin
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.library_context import LibraryContext
 
 
@@ -163,7 +164,7 @@ def _tuple_method(call: Call) -> Values:
 @MODELS.method(ListOf, "append", "add", "insert")
 def _append(call: Call[ListOf]) -> Values:
     given = call.args[-1:] if call.args else ()
-    items = known_items(call.do, call.receiver)
+    items, before = known_items(call.do, call.receiver), call.do.state(call.receiver, ContainerState.items)
     # A set has it once.
     if call.name != "add" or items is None or not all(each in items and is_key(each.single) for each in given):
         extend(call.do, call.receiver, list(given))
@@ -176,8 +177,16 @@ def _append(call: Call[ListOf]) -> Values:
             held = frozenset().union(*(each.forwards for each in (value, *kept)))
             # What was computed before there was this list is kept by something else, which may let go of it.
             own = frozenset(each for each in held if call.do.execution.is_older(call.receiver, each))
-            call.emit(Accumulated, tensor=value, into=call.receiver.label or "a list", held=own)
+            call.emit(
+                Accumulated, tensor=value, into=call.receiver.label or "a list", held=own, where=_filled_where(before)
+            )
     return singleton(NONE)
+
+
+def _filled_where(held: Values | None) -> Condition:
+    """Under which tests there is something in a list, where it was emptied on one side of them."""
+    filled = [each.condition for each in held.bindings if each.value != TupleOf(())] if held is not None else []
+    return reduce(Condition.intersection, filled) if filled else ALWAYS
 
 
 def _move_last(call: Call[ListOf], index: int | None) -> None:

@@ -15,8 +15,8 @@ Add `.detach()` to what is kept: same value, no graph. Safe. It stays on the GPU
 ## Silent when
 
 A `backward()` follows on the sum, as in a loss over several batches or time steps; the sum starts over in each step,
-or in each iteration of a training in which the loop that adds reads no batches, as it may go over several models;
-under `no_grad`; the value is detached, or a number already.
+or in each iteration of a training in which the loop that adds reads no batches, as it may go over several models; the
+list is emptied wherever the optimizer steps; under `no_grad`; the value is detached, or a number already.
 
 ## Sources
 
@@ -60,7 +60,7 @@ class LossKeepsGraph(Rule):
             # A sum that starts over with each step has let go of those of earlier ones.
             if kept is None or begins_otherwise(event, kept[0]) or _differentiated_later(program, *kept):
                 continue
-            if _within_step(program, event, kept[0]):
+            if _within_step(program, event, kept[0]) or _emptied_with_step(program, event, kept[0]):
                 continue
             made = program.forwards[kept[1]]
             # A sum that is divided in the end was named where it grows.
@@ -139,6 +139,16 @@ def _within_step(program: Program, event: Accumulated, loop: Loop) -> bool:
         for then in program.forwards[identity].loops
         if then == around
     )
+
+
+def _emptied_with_step(program: Program, event: Accumulated, loop: Loop) -> bool:
+    """It holds the losses of the batches of one step: where that is made, the list is emptied."""
+    steps = [
+        each.condition.excludes(event.where)
+        for each in program.during(loop, OptimizerStep)
+        if any(now == loop and now.pass_ == loop.pass_ for now in each.loops)
+    ]
+    return bool(steps) and all(steps)
 
 
 def _trains(program: Program, loop: Loop) -> bool:
