@@ -41,6 +41,11 @@ class InitGroup(Event):
         """The backend that is surely meant; empty where it is not known, or none is named: gloo beside NCCL then."""
         return (text_of(single_of(self.backend)) or "").lower()
 
+    def backend_by(self, left_out: Callable[[Value], Value]) -> str:
+        """The same with each option as it is where the user leaves it out."""
+        named = single_of(self.backend)
+        return (text_of(left_out(named)) or "").lower() if named is not None else ""
+
     @property
     def is_own(self) -> bool:
         """The program calls `init_process_group` itself."""

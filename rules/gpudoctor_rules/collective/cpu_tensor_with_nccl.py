@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import InitGroup
@@ -84,8 +83,7 @@ def _nccl_alone(program: Program) -> InitGroup | None:
     """Where the process group is made, if its only backend is NCCL, surely or where the user names no other."""
     # A device mesh takes the group that is there.
     groups = [event for event in program.events(InitGroup) if event.is_own]
-    named = [single_of(event.backend) for event in groups]
-    backends = [(text_of(program.left_out(each)) or "").lower() if each is not None else "" for each in named]
+    backends = {event.backend_by(program.left_out) for event in groups}
     # Who names NCCL himself means GPUs.
     meant = all(event.only_backend for event in groups) or program.has(DeviceUsed, Move)
-    return groups[0] if set(backends) == {"nccl"} and meant else None
+    return groups[0] if backends == {"nccl"} and meant else None
