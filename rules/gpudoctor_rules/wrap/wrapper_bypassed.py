@@ -67,6 +67,7 @@ class WrapperBypassed(Rule):
     )
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
+    stops = True
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
