@@ -126,7 +126,7 @@ class CallWatch:
             writes += [((scope, name), now[scope, name]) for name in m.store.names(scope) if (scope, name) in now]
         owners = dict.fromkeys([key[0] for key, _ in writes if isinstance(key, tuple)])
         return RememberedCall(
-            begun, path.divergence, read, {each: answer_on(m, self._path, self._settled, each) for each in tests},
+            begun, read, {each: answer_on(m, self._path, self._settled, each) for each in tests},
             self._made, writes,
             [(each, frozenset(m.parts[each])) for each in owners if each in m.parts],
             result, m.raised[self._raised :], m.settled.difference(self._settled), arguments,

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.traced_number import Way
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.flow.condition import Condition, Literal
 from gpudoctor.lint.interp.limits import MAX_IN_VAIN, MAX_REMEMBERED, MIN_REMEMBERED_COST
 from gpudoctor.lint.source.syntax_walk import parts_of, walk
 from gpudoctor.record import dataclass, field
@@ -145,20 +145,21 @@ class CallMemory:
     cost: int = 0
     """The statements that those took which were followed."""
     calls: dict[Hashable, list[RememberedCall]] = field(default_factory=dict)
-    noted: int = 0
+    noted: dict[Hashable, int] = field(default_factory=dict)
     """How many were noted to be repeated."""
-    repeated: bool = False
-    """One of them was."""
+    repeated: set[Hashable] = field(default_factory=set)
+    """Of which one was."""
 
     @property
     def is_dear(self) -> bool:
         """To follow them takes more than to remember them: what took long so far will once more take as long."""
         return self.cost >= MIN_REMEMBERED_COST
 
-    @property
-    def pays(self) -> bool:
-        """Others may be repeated, too."""
-        return self.noted < (MAX_REMEMBERED if self.repeated else MAX_IN_VAIN)
+    def pays(self, kinds: Hashable) -> bool:
+        """Others that are given the like may be repeated, too: of as many kinds as of one kind are remembered."""
+        noted = self.noted.get(kinds, 0)
+        most = MAX_REMEMBERED if kinds in self.repeated else MAX_IN_VAIN
+        return noted < most and (noted > 0 or len(self.noted) < MAX_REMEMBERED)
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,6 @@ class RememberedCall:
 
     begun: int
     """When it began, by the clock: what is younger was made by it."""
-    divergence: Divergence
-    """How far the path that led there told ranks apart."""
     read: dict[Hashable, Values | None]
     """What it read that was there before, as it was on that path."""
     asked: dict[Literal, bool | None]

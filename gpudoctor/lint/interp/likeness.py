@@ -58,8 +58,6 @@ class Likeness:
     def found(self, past: RememberedCall, arguments: Arguments) -> bool:
         """A call that begins here with these arguments does the same."""
         m = self._m
-        if m.path.divergence is not past.divergence:
-            return False
         trace = m.notes.numbers.looked_at if m.notes is not None else []
         seen = len(trace)
         if self._is_given_alike(past.arguments, arguments) and self._finds_alike(past) and self._decides_alike(past):

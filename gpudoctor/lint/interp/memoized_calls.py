@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.traced_number import is_number
 from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp.call_repetition import Repetition
 from gpudoctor.lint.interp.call_watch import CallWatch
 from gpudoctor.lint.interp.likeness import EXCHANGED, Likeness
@@ -37,10 +38,11 @@ def repeated(
     """
     if not memory.calls or not _may_repeat(m):
         return None
-    for past in memory.calls.get(_kinds(m, arguments), ()):
+    kinds = _kinds(m, arguments)
+    for past in memory.calls.get(kinds, ()):
         likeness = Likeness(m)
         if (m.listener is None or past.heard is not None) and likeness.found(past, arguments):
-            memory.repeated = True
+            memory.repeated.add(kinds)
             m.tick()
             return Repetition(m, past, made, likeness, at).done()
     return None
@@ -54,15 +56,15 @@ def noted(
     made: Value | None = None,
 ) -> Values:
     """The result of a call that is followed, which is noted where it may pay."""
-    if not memory.pays or not _may_repeat(m):
+    if not _may_repeat(m) or not memory.pays(kinds := _kinds(m, arguments)):
         return run(arguments)
-    memory.noted += 1
+    memory.noted[kinds] = memory.noted.get(kinds, 0) + 1
     with CallWatch(m, made) as watch:
         given = watch.traced(arguments)
         result = run(given)
         done = watch.call(given, result)
     if done is not None:
-        memory.calls.setdefault(_kinds(m, arguments), []).append(done)
+        memory.calls.setdefault(kinds, []).append(done)
     return result
 
 
@@ -74,7 +76,9 @@ def _may_repeat(m: Evaluator) -> bool:
 def _kinds(m: Evaluator, arguments: Arguments) -> tuple[Hashable, ...]:
     """What calls have in common of which one may be a repetition of the other."""
     named = tuple([(name, _kinds_of(each)) for name, each in arguments.keywords.items()])
-    return m.contexts, m.file_errors_caught, tuple(map(_kinds_of, arguments.positional)), named
+    # Where only some ranks may be, it is noted who leaves early.
+    apart = m.path.divergence & (Divergence.RANK | Divergence.LOCAL)
+    return m.contexts, m.file_errors_caught, apart, tuple(map(_kinds_of, arguments.positional)), named
 
 
 def _kinds_of(values: Values) -> Hashable:

@@ -141,6 +141,21 @@ def test_a_function_that_moves_what_it_makes_is_done_again(paper, monkeypatch):
     assert len(followed) == 1
 
 
+def test_each_kind_of_what_is_given_is_remembered(paper, from_memory):
+    kinds = "".join(f"Block(8, '{kind}')\n" for kind in "abcdefg")
+    paper(f"{BLOCK}{kinds}{kinds}")
+    # The first shows that it may pay.
+    assert from_memory == [False] * 6 + [False] + [True] * 6
+
+
+def test_calls_where_only_some_ranks_are_stand_for_each_other_alone(paper, from_memory):
+    paper(
+        f"{BLOCK}import torch.distributed as dist\nfor size in (8, 8):\n    Block(size)\n"
+        "if dist.get_rank() == 0:\n    Block(8)\n    Block(8)\n"
+    )
+    assert from_memory == [False, False, True]
+
+
 def test_calls_that_are_open_around_one_are_not_among_what_it_reads(paper, from_memory):
     paper(
         f"class Block:\n    def __init__(self, parts):\n{FILLING}        self.parts = parts and parts()\n"
