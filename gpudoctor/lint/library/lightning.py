@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpudoctor.lint.contents import known_items, possible_pairs
-from gpudoctor.lint.domain.abstract_state import NO, ManagerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Instance, Namespace, class_of
 from gpudoctor.lint.domain.group import ManagedObject
@@ -34,8 +33,7 @@ def _train_or_evaluate(call: Call[ManagedObject]) -> Values:
     model = call.arg(0, "model") if call.receiver.framework == "lightning" else None
     if model is None:
         return managed_method(call)
-    # What one process does alone asks no other rank.
-    answer = singleton(NONE) if call.do.flag(call.receiver, ManagerState.alone) is not NO else said_by_stub(call)
+    answer = said_by_stub(call)
     call.do.for_each_value(model, lambda each: _follow(call, each), call.node)
     return answer
 

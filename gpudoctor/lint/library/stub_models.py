@@ -156,11 +156,13 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
         agreed=not effect.waits,
     )
     subject = call.given(effect.writes or effect.sends or (function.first if function is not None else ""))
-    call.emit(
-        Collective, call=name, by=library, subject=as_exchanged(subject), effect=effect,
-        in_place=bool(effect.writes), returned=None if effect.waits else made,
-        group=group_of(call.given("group")), asked=call.receiver, spread=_is_spread(call, effect),
-    )  # fmt: skip
+    # What one process does alone asks no other rank.
+    if not isinstance(call.receiver, ManagedObject) or call.do.flag(call.receiver, ManagerState.alone) is NO:
+        call.emit(
+            Collective, call=name, by=library, subject=as_exchanged(subject), effect=effect,
+            in_place=bool(effect.writes), returned=None if effect.waits else made,
+            group=group_of(call.given("group")), asked=call.receiver, spread=_is_spread(call, effect),
+        )  # fmt: skip
     for value in flatten(call.do, list(subject or ())) if effect.writes else ():
         if isinstance(value, Tensor):
             call.do.set_flag(value, TensorState.reduced)
