@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, Flag, ObjectState, SettingState, ValueCell
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Slice, TupleOf, items_held
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, class_of
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item
@@ -510,6 +511,25 @@ def find_method(do: LibraryContext, value: Value, name: str) -> Values | None:
     if found is None:
         return None
     return found.map(lambda each: BoundMethod(value, each, name) if isinstance(each, Function) else each)
+
+
+def as_written_by_itself(do: LibraryContext, values: Values, node: ast.AST) -> Values:
+    """What becomes text: objects of the program say by a method of their own what that is."""
+    own = [(each, _writes_itself(do, each.value)) for each in values.bindings]
+    if all(method is None for _, method in own):
+        return values
+    return union(
+        [
+            ValueSet([each]) if method is None else do.call(method, NO_ARGUMENTS, node).guarded_by(each.condition)
+            for each, method in own
+        ]
+    )
+
+
+def _writes_itself(do: LibraryContext, value: Value) -> Values | None:
+    if not isinstance(value, Instance):
+        return None
+    return find_method(do, value, "__str__") or find_method(do, value, "__repr__")
 
 
 def hidden_in(do: LibraryContext, owner: Value) -> Divergence:

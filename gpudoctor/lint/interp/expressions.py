@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.contents import (
     MAX_ITEMS,
+    as_written_by_itself,
     in_a_set,
     known_items,
     new_dict,
@@ -448,6 +449,8 @@ def _joined_string(m: Evaluator, node: ast.JoinedStr) -> Values:
             parts.append(Const(piece.value))
         elif isinstance(piece, ast.FormattedValue):
             values = m.evaluate(piece.value)
+            if piece.format_spec is None:
+                values = as_written_by_itself(m, values, piece.value)
             # `f"{loss:.3f}"` copies the tensor to the host, wherever the text goes.
             for told in HOOKS.printed:
                 told(m, values, m.place(node))

@@ -6,7 +6,7 @@ import re
 from functools import reduce
 from operator import or_
 
-from gpudoctor.lint.contents import is_grown, known_items, new_list
+from gpudoctor.lint.contents import as_written_by_itself, is_grown, known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, calculated, converted, formatted, joined, of_text, split
@@ -98,6 +98,7 @@ def _text(call: Call) -> Values:
     given = call.arg(0, "object")
     if given is None:
         return singleton(Const(""))
+    given = as_written_by_itself(call.do, given, call.node)
     # `str(loss)` copies the tensor to the host.
     note_printed(call.do, given, call.place)
     how = call.name.rpartition(".")[2]
@@ -124,14 +125,15 @@ def _written(value: Value, conversion: str, spec: str | None) -> Value:
 
 @MODELS.callable("builtins.print")
 def _print(call: Call) -> Values:
-    for values in call.args:
+    texts = [as_written_by_itself(call.do, values, call.node) for values in call.args]
+    for values in texts:
         note_printed(call.do, values, call.place)
     for file in call.keywords.get("file", ()):
-        note_written(call, file, call.args)
+        note_written(call, file, texts)
     # A mean over one rank's share that is shown as if it were the whole.
     # `builtins.print = print` of a function that is mute on all ranks but one, as torchvision's references do.
     replaced = call.do.own_attribute(BUILTINS, "print") is not None
-    report(call.do, "log" if replaced else "print", call.args, call.place)
+    report(call.do, "log" if replaced else "print", texts, call.place)
     return singleton(NONE)
 
 
