@@ -36,7 +36,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw, PartsNamed
 from gpudoctor.lint.events.placement import Move
-from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.library.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.library.dropped_layers import note_missed
@@ -694,11 +694,12 @@ def _register_hook(call: Call[Module | Wrapper]) -> Values:
 @MODELS.method(Module, "append", "extend", "insert", "add_module", "update", "__setitem__")
 def _grow(call: Call[Module]) -> Values:
     """`ModuleList.append(layer)`."""
-    given, name = call.arg(1, "module"), call.text(0, "name")
-    if call.name in ("add_module", "__setitem__") and given is not None and name is not None:
-        call.do.set_own_attribute(call.receiver, name, given)
+    given, key = call.arg(1, "module"), call.text(0, "name")
+    if call.name in ("add_module", "__setitem__") and given is not None and key is not None:
+        call.do.set_own_attribute(call.receiver, key, given)
     elif call.name != "append":
         call.do.set_flag(call.receiver, ObjectState.opened)
+        _exchange(call, given or ValueSet(()))
     for value in flatten(call.do, call.all_values()):
         take_in(call.do, call.receiver, value)
         if isinstance(value, Unknown):  # nothing but modules goes into a `ModuleList`, however little is known of it
@@ -706,6 +707,16 @@ def _grow(call: Call[Module]) -> Values:
             # It may be any of those that stand in the module's lists.
             call.do.set_state(call.receiver, ModuleState.plain_containers, singleton(TupleOf(())))
     return singleton(call.receiver)
+
+
+def _exchange(call: Call[Module], given: Values) -> None:
+    """`for k in parts: parts[k] = FSDP(parts[k])`: what is put there under a name that is not known may be any part, or
+    is the one that it was made of."""
+    parts = call.receiver
+    for name in call.do.names_of(parts) if parts.made_by == _BY_NAME else ():
+        before = {value.core for value in call.do.own_attribute(parts, name) or ()}
+        now = ValueSet([each for each in given.bindings if each.value.core in before])
+        call.do.set_own_attribute(parts, name, now if now.bindings else singleton(part_of(call.do, parts)))
 
 
 @MODELS.method(Module, "__getitem__", "__iter__")
