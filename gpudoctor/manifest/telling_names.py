@@ -19,9 +19,9 @@ _TRAINING = ("starts_ranks", "trains")
 
 COMMON = frozenset(
     """
-    backward bcast evaluate fit gather get_rank get_size get_state_dict grad init initialize irecv isend join launch
-    load log node num_nodes num_tasks predict prepare_model process rank recv reduce run save save_state scatter send
-    size spawn test train validate
+    backward bcast compute evaluate fit gather get_rank get_size get_state_dict grad init initialize irecv isend join
+    launch load log node num_nodes num_tasks predict prepare_model process rank recv reduce run save save_state scatter
+    send size spawn test train val validate
     """.split()
 )
 """Names of many things: they count with their library alone. A test compares them with what tensors and Python have."""

@@ -90,6 +90,7 @@ def test_json(write: Write, lint: Lint) -> None:
             "fix": None,
             "related": [],
             "confidence": "definite",
+            "doubt": "",
             "seen_in": "code",
             "world": "torchrun",
             "started_by": "",

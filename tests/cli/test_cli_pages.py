@@ -297,7 +297,7 @@ def example() -> Program:
         Save(context=way(14, condition=first), call="torch.save", path=ValueSet.of(Const("m.pt"))),
         Imprecision(context=way(15), why="`hydra.compose` was not read"),
     )
-    return Program("train.py", LaunchWorld.TORCHRUN, log, files=frozenset({"train.py"}))
+    return Program(entry="train.py", world=LaunchWorld.TORCHRUN, log=log, files=frozenset({"train.py"}))
 
 
 OUTLINE = """train.py, when torchrun starts one process per GPU

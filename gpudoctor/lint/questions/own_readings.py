@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import (
     Attribute,
     CallResult,
@@ -41,7 +42,10 @@ def readings_in_path(program: Program, event: FileEvent) -> Iterator[Hashable]:
 
 
 def apart_by_clocks_alone(program: Program, event: FileEvent) -> bool:
-    """Ranks have one path, but for the time that each has asked its own clock: often they get the same."""
+    """Ranks have one path, but for the time that each has asked its own clock: often they get the same. No test on the
+    way there is about a setting that may be too many things: it may be the rank."""
+    if any(isinstance(part, Widened) for test in event.condition for part in provenance_of(test)):
+        return False
     clocks = {each.identity for each in program.events(ClockRead)}
     clocks |= {each.identity for each in program.events(ReadOwn) if each.clock}
     parts = [part for path in event.path or () for part in path.in_text if part.divergence]

@@ -1,6 +1,8 @@
 """What a metric of a program's own gets from its base: it puts together what all ranks have counted."""
 
-from gpudoctor.manifest.effects import collective, possibly
+from torchmetrics._all_ranks import compute
+
+from gpudoctor.manifest.effects import possibly
 
 class Metric:
     def __init__(self, *, sync_on_compute=True, **more):
@@ -15,7 +17,3 @@ class Metric:
     cuda = cpu = train = eval = to
     def _compute_of_all(self):
         return compute(self._own_compute())
-
-# The program calls it by the name of the method.
-@collective(sends="counted", gathers=True)
-def compute(counted): ...
