@@ -91,7 +91,7 @@ class PathOfOwnClock(Rule):
                     *([(f"{ranks_in_words(before)} writes here", before.location)] if before is not None else []),
                     ("and every rank gets here", event.location),
                 ],
-                doubt="Ranks that ask at the same moment get the same." if isinstance(reading, ClockRead) else "",
+                doubt="Ranks that ask at the same moment get the same." if _is_of_a_clock(reading) else "",
             )
 
 
@@ -99,6 +99,10 @@ def _asked(reading: Reading) -> str:
     if isinstance(reading, ReadOwn) and reading.drawn:
         return "Each rank draws for itself here, without a seed, and gets"
     return "Each rank asks for itself here, and those that ask a moment later get"
+
+
+def _is_of_a_clock(reading: Reading) -> bool:
+    return not isinstance(reading, ReadOwn) or reading.clock
 
 
 def _is_seeded(program: Program, reading: Reading) -> bool:
