@@ -118,7 +118,8 @@ class Launched:
         configured: dict[int, Mapping[str, str]] = {}
         for file, launch in self.launches:
             path = self.path_of(file, launch)
-            if path is not None:
+            # What hands a function over is followed to there.
+            if path is not None and not launch.of_function:
                 found.setdefault(path, []).append(launch)
                 configured[id(launch)] = self._configured(file, launch)
         return {path: _ways(starts, configured) for path, starts in found.items()}

@@ -248,7 +248,7 @@ class _PythonReader(PythonValues):
         text, made = self._of_words((PythonText("srun", call), *options, *program), {}, "")
         for start in launches_in(Script((made,), (), ()), text, {}):
             starters = tuple(replace(each, word=replace(each.word, parts=("submitit",))) for each in start.starters)
-            self.launches.append(replace(start, starters=starters))
+            self.launches.append(replace(start, starters=starters, of_function=True))
 
     def _bound(self, part: PythonText) -> ShellVariable:
         text = PlacedText(self._shown, _pieces(part))

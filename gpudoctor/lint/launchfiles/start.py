@@ -151,6 +151,8 @@ class ProgramStart:
     container: Container | None = None
     spread_by: str = ""
     """What would have the service that starts it on other machines start several processes."""
+    of_function: bool = False
+    """A function of the program is started, which another start of it hands over: `executor.submit(train)`."""
     hosts: tuple[int, ...] = ()
     """How many processes each host of its hostfile takes; empty where none is known."""
 
