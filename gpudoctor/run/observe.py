@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -57,7 +58,10 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
         if order.trace:
             (folder / STARTS).touch()
         if order.steps is not None:
-            (folder / STEPS).write_text(str(order.steps), encoding="ascii")
+            # Ranks of a launcher write into one folder, and read there: at no moment is it empty.
+            own = folder / f"{STEPS}.{os.getpid()}"
+            own.write_text(str(order.steps), encoding="ascii")
+            own.replace(folder / STEPS)
         follower = Follower(order, folder, tell)
         ended = run_command(
             order.command,

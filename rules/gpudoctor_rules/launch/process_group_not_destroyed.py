@@ -70,7 +70,9 @@ def _destroy(program: Program, made: InitGroup) -> Repair:
     steps = [*program.events(OptimizerStep, Backward)]
     last = steps[-1] if steps else made
     together = sum(one == other for one, other in zip(made.context.frames, last.context.frames, strict=False))
-    way = (*made.context.calls, made.location)[max(together, 1) - 1 :]
+    places = (*made.context.calls, made.location)
+    # The body of a class is a frame that no call has opened.
+    way = places[min(max(together, 1), len(places)) - 1 :]
     destroy: Code = (Imported("torch.distributed.destroy_process_group"), "()")
     ask: Code = ("if ", Imported("torch.distributed.is_initialized"), "():\n\t", *destroy)
     line = Either(((*map(Always, way), *destroy), ask))
