@@ -6,18 +6,15 @@ DDP and DataParallel keep the model in an attribute called `module`, so every ke
 with `module.`. A model that is not wrapped has no such keys: `load_state_dict` ends with `RuntimeError: Error(s) in
 loading state_dict for Net: Missing key(s) in state_dict: "weight" ... Unexpected key(s) in state_dict:
 "module.weight"`. Weights that were saved from the inner model and are loaded into the wrapper end with the same error,
-with the names exchanged. So does a target network that is handed the weights of the wrapper as they are. With
+with the names exchanged. So does a target network that is handed the weights of the wrapper as they are.
+`torch.compile(model)` keeps the model under `_orig_mod`, inside or outside of the wrapper, with the same end. With
 `strict=False` nothing is loaded and nothing is said: the weights stay random.
-
-with the names exchanged. `torch.compile(model)` keeps the model under `_orig_mod`, inside or outside of the wrapper,
-with the same end. With `strict=False` nothing is loaded and nothing is said: the weights stay random.
 
 ## Fix
 
 Save the inner model, `model.module.state_dict()`, and load into it: `model.module.load_state_dict(...)`. Compile in
-place, with `model.compile()`: then the keys stay as they are. Unsafe:
-checkpoints that were written before keep the old keys. None where the program is launched in several ways, since
-another of them may need the keys as they are.
+place, with `model.compile()`: then the keys stay as they are. Unsafe: checkpoints that were written before keep the old
+keys. None where the program is launched in several ways, since another of them may need the keys as they are.
 
 ## Silent when
 
