@@ -15,7 +15,7 @@ from gpudoctor.logs.tracebacks import STARTS_PYTHON
 from gpudoctor.record import replace
 
 _RANK_IN_TEXT = re.compile(
-    r"(?:\[Rank |\bRankID:|\bRank (?=\d+ successfully reached)|\b(?:on|for) rank:? |"
+    r"(?:\[Rank |\bRankID:|\bRank (?=\d+ successfully reached)|\b(?:on|for|around) rank:? |"
     r"Duplicate GPU detected : rank |(?<![-_])\brank=|"
     r"between collectives on ranks\. Rank |^\w*Error: Rank |same model across all ranks, but Rank )(\d+)|"
     r"^\w*Error: \[(\d+)\] is setting up NCCL comm|"

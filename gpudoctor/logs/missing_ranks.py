@@ -68,13 +68,17 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
 
 def _apart(timeouts: Sequence[Timeout]) -> str:
     """Ranks that waited under unlike numbers, else nothing. Old versions of torch do not tell the group."""
-    stood: dict[int, int] = {}
+    stood: dict[int, tuple[int, str]] = {}
     for each in timeouts:
         if each.by.rank is not None and each.number is not None:
-            stood[each.by.rank] = min(each.number, stood.get(each.by.rank, each.number))
-    if len(set(stood.values())) < 2:
+            here = each.number, each.operation
+            stood[each.by.rank] = min(here, stood.get(each.by.rank, here))
+    if len({number for number, _ in stood.values()}) < 2:
         return ""
-    said = ", ".join(f"rank {rank} in number {number}" for rank, number in sorted(stood.items())[:8])
+    said = ", ".join(
+        f"rank {rank} in {operation}{' ' if operation else ''}number {number}"
+        for rank, (number, operation) in sorted(stood.items())[:8]
+    )
     return f"they waited in different collectives, or for different groups of ranks: {said}"
 
 

@@ -51,7 +51,7 @@ _TELLING = re.compile(
             r"failed to listen on any\b|server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)",
             r"Rendezvous\w*Error",
             r"ranks:|waiting for remainder of ranks",
-            r"\*\*\* SIG[A-Z]+ received (?:at time|by PID)",
+            r"\*\*\* SIG[A-Z]+ (?:\(@\w+\) )?received (?:at time|by PID)",
             r"Child process with PID \d+ terminated with code",
             r"srun: error: Task launch for",
             r"A worker died or was killed",
@@ -59,7 +59,7 @@ _TELLING = re.compile(
             r"memory allocation of \d+ bytes failed|CUDA error: ",
             r"failed to send a keep-alive|waiting on exit barrier|application crash on rank|driver version is insuffic",
             r"closing signal SIG|\bglobal_ranks=\[\d+\]$|raised from checkTimeout|WorkNCCL::checkTimeout\(",
-            r"watchdog thread terminated with exception",
+            r"watchdog thread terminated with exception|Rank \d+\] Some NCCL operations have failed",
             r"size mismatch for ",
             r"mlx[45]: \S+: got completion with error",
             r"died with <Signals|returned non-zero exit status",
@@ -471,9 +471,9 @@ _NOTICE = re.compile(
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any\b|"
     r"server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)|"
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
-    r"SIG\w+ received (?:at time|by PID)|"
+    r"SIG\w+ (?:\(@\w+\) )?received (?:at time|by PID)|"
     r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
-    r"watchdog thread terminated with exception|"
+    r"watchdog thread terminated with exception|Rank \d+\] Some NCCL operations have failed|"
     r"Memory access fault by GPU|memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
     r"closing signal SIG|raised from checkTimeout|WorkNCCL::checkTimeout\(|failed to send a keep-alive|"
     r"waiting on exit barrier|"

@@ -343,6 +343,8 @@ LINES: tuple[tuple[str, str], ...] = (
     ("torch.distributed.DistBackendError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] "
      "via c10d key-value store by key '0', but store->get('0') got error: wait timeout after 600000ms", "never came"),
     ("what():  Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA", "in its time"),
+    ("RuntimeError: connect() timed out. Original timeout was 60000 ms.", "have found each other"),
+    ("RuntimeError: NCCL communicator was aborted on rank 3.", "in its time"),
     ("Missing ranks: [missing ranks: 1]", "did not submit"),
     ("torch.distributed.elastic.rendezvous.api.RendezvousClosedError", "had closed"),
     ("torch.distributed.elastic.rendezvous.api.RendezvousGracefulExitError", "told to end"),
@@ -460,7 +462,8 @@ OF_A_KIND: tuple[tuple[str, str], ...] = (
 TEXTS: tuple[tuple[str, str], ...] = (
     # how the error reads, and a word of what it means
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity", "memory"),
-    ("RuntimeError: DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that", "shared memory"),
+    ("RuntimeError: unable to write to file </torch_12_3>: No space left on device (28)", "ran out of shared memory"),
+    ("RuntimeError: DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that", "bus error"),
     ("RuntimeError: DataLoader worker (pid 80) exited unexpectedly with exit code 1. Details are", "by itself"),
     ("transport/p2p.cc:238 NCCL WARN failed to open CUDA IPC handle : 217 peer access is not supported", "cannot read"),
     ("include/alloc.h:112 NCCL WARN Cuda failure 999 'unknown error'", "CUDA inside of NCCL"),

@@ -152,6 +152,21 @@ class _Crashes(Dataset):
         return torch.ones(1)
 
 
+def worker_maps_a_file_that_is_cut(rank: int) -> None:
+    samples = _Mapped() if rank == 1 else _Samples(rank)
+    for _ in DataLoader(samples, batch_size=2, num_workers=1):  # first
+        dist.all_reduce(torch.ones(1))
+
+
+class _Mapped(_Exits):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        data = Path("data.bin")
+        data.write_bytes(bytes(40_000))
+        mapped = torch.from_file(str(data), size=10_000)
+        os.truncate(data, 0)
+        return mapped.sum()
+
+
 def too_many_values(rank: int) -> None:
     largest, _ = torch.ones(2, 3)[0], torch.ones(3)
     _, _ = largest  # first

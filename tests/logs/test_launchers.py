@@ -37,9 +37,12 @@ def test_a_launcher_that_shows_the_tracebacks_of_ranks(tmp_path: Path) -> None:
     assert [each.ranks for each in found.following] == [(0,)]
 
 
-def test_a_worker_of_ray_that_is_aborted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("told", ["SIGABRT received at time=1734086759", "SIGSEGV (@0x0) received by PID 7315 (TID 1)"])
+def test_a_worker_of_ray_that_ends_in_native_code(
+    told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = tmp_path / "job.log"
-    log.write_text("(RayTrainWorker pid=7315) *** SIGABRT received at time=1734086759 ***\n")
+    log.write_text(f"(RayTrainWorker pid=7315) *** {told} ***\n")
     assert cli.main(["read", str(log)]) == 1
     assert "RayTrainWorker pid=7315" in capsys.readouterr().out
 

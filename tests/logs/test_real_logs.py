@@ -58,6 +58,7 @@ CASES = [
     ("exit_code", {1}, OWN, set()),
     ("worker_exits", {1}, OWN, set()),
     ("worker_crashes", {1}, OWN, set()),
+    ("worker_maps_a_file_that_is_cut", {1}, OWN, {"GPU431"}),
     ("too_many_values", {0, 1}, OWN, set()),
     ("one_rank_is_interrupted", {1}, STOPPED, set()),
     ("group_made_twice", {0, 1}, OWN, {"GPU410"}),

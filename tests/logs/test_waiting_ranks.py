@@ -46,7 +46,24 @@ def test_ranks_that_waited_under_unlike_numbers(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([timeout(0, 96), timeout(0, 97), timeout(1, 64)]))
     assert found.missing is not None
     assert (found.missing.ranks, found.sure) == ((), False)
-    assert found.because.endswith("rank 0 in number 96, rank 1 in number 64")
+    assert found.because.endswith("rank 0 in allreduce number 96, rank 1 in allreduce number 64")
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "role"),
+    [
+        (
+            "[rank2]:[E220 01:25:08.7 ProcessGroupNCCL.cpp:681] [Rank 2] Some NCCL operations have failed or timed out",
+            2,
+            FailureRole.WAIT,
+        ),
+        ("init.cc:1 NCCL WARN Mismatched collective detected, please check at and around rank 39", 39, FailureRole.OWN),
+    ],
+)
+def test_one_line_is_all_that_is_left(line: str, rank: int, role: FailureRole, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{line}\n").first
+    assert first is not None
+    assert (first.by.rank, first.role) == (rank, role)
 
 
 def test_a_rank_that_is_silent_is_missing_perhaps(tmp_path: Path) -> None:

@@ -70,9 +70,18 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         inside=r"spawn\.py:_main(?:\n(?:reduction|connection|synchronize|resource_\w+)\.py:\w+)*$",
     ),
     ErrorText(
-        r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: Bus error|exited unexpectedly.*shared memory)|"
-        r"insufficient shared memory|creating shared memory segment|failed to extend /dev/shm|"
-        r"No space left on device.*/dev/shm|unable to (?:mmap|write to file|open shared memory)",
+        r"DataLoader worker \(pid\S* [\d, ]+\) is killed by signal: Bus error|insufficient shared memory",
+        _OWN,
+        "A worker of a loader was killed by a bus error: mostly shared memory is full, else a file that it had mapped "
+        "(LMDB, `np.memmap`) was cut, or its disk failed; torch prints the same of both.",
+        "Give the container more shared memory (`--shm-size=16g`, `--ipc=host`), or lower `num_workers`; where "
+        "`df -h /dev/shm` shows room, look at the files that the dataset maps.",
+        likely=("GPU431",),
+    ),
+    ErrorText(
+        r"DataLoader worker \(pid\S* [\d, ]+\) exited unexpectedly.*shared memory|creating shared memory segment|"
+        r"failed to extend /dev/shm|No space left on device.*/dev/shm|"
+        r"unable to (?:mmap|write to file|open shared memory)",
         _OWN,
         "Workers of a loader ran out of shared memory.",
         "Give the container more (`--shm-size=16g`, `--ipc=host`), or lower `num_workers`.",

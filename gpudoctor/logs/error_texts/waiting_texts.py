@@ -59,7 +59,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"waiting for clients\. \d+/\d+ clients joined|Timed out initializing process group in store based barrier|"
         r"RendezvousTimeoutError|RendezvousConnectionError|failed to connect to|client socket has (?:timed out|failed)|"
-        r"No route to host|Connection refused",
+        r"connect\(\) timed out\. Original timeout|No route to host|Connection refused",
         _WAIT,
         "Not all processes have found each other: one was never started, died before, or has another address or port.",
         "Compare `--nnodes`, `--node-rank` and the address on all nodes, and look for the one that is missing.",
@@ -74,7 +74,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         since="2.2",
     ),
     ErrorText(
-        r"Some NCCL operations have failed or timed out|"
+        r"Some NCCL operations have failed or timed out|NCCL communicator was aborted on rank|"
         r"Watchdog caught co|collective operation timeout|due to a collective timeout from this local rank|"
         r"Exception raised from checkTimeout|WorkNCCL::checkTimeout\(|"
         r"Timed out waiting \d+ms for|"
