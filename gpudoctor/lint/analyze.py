@@ -110,6 +110,8 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
         alike = next((had for had in findings if makes_no_difference(had[2], had[0], way)), None)
         if alike is not None:
             findings.append((way, *alike[1:]))
+            if facts is not None and set(alike[0].starts) <= set(facts.alone_in):
+                facts = replace(facts, alone_in=(*facts.alone_in, *way.starts))
             continue
         here = started.programs(way)
         found, covered = judged(here, way, started)

@@ -114,6 +114,7 @@ PDSH = Syntax(
     },
 )
 PBSDSH = Syntax(words_of("c s u v o"), {"n": "node", "h": "host"})
+STARTING = words_of("torchrun accelerate deepspeed python python3 srun mpirun bash sh")
 ON_ALL = {"pdsh": PDSH, "clush": PDSH, "pbsdsh": PBSDSH}
 DOCKER = Syntax(
     words_of(
@@ -130,10 +131,12 @@ DOCKER = Syntax(
         "h": "hostname",
         "l": "label",
     },
+    starting=STARTING,
 )
 SINGULARITY = Syntax(
     words_of("nv rocm cleanenv containall contain no-home writable writable-tmpfs fakeroot nvccli no-mount-flag e c C"),
     {"B": "bind", "H": "home", "W": "workdir"},
+    starting=STARTING,
 )
 
 PLAIN = words_of("exec nohup command builtin setsid time sudo then tini dumb-init unbuffer chronic xvfb-run")
@@ -195,7 +198,11 @@ NAMING = words_of(
 SHELL = Syntax(words_of("l e x u i ex eu eux euxo lc"), {"c": "command", "o": "o"})
 WITH_COMMAND = ("lc", "ec", "exc", "xc", "cl")
 """Short options of a shell in one word, behind which the command stands."""
-EXEC = Syntax(words_of("it ti i t d tty interactive detach privileged stdin T"), {"c": "container", "n": "namespace"})
+EXEC = Syntax(
+    words_of("it ti i t d tty interactive detach privileged stdin T"),
+    {"c": "container", "n": "namespace"},
+    starting=STARTING,
+)
 """`docker exec`, `kubectl exec`."""
 RUNNERS = words_of("uv poetry pipenv pixi conda mamba micromamba rye hatch pdm")
 """Their `run` starts what follows, in an environment of Python."""
@@ -210,7 +217,6 @@ SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 GIVES_GPUS = frozenset({"gpus", "runtime", "device", "privileged", "env-file", "volumes-from"})
 SCRIPTS = (".sh", ".bash")
 CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
-STARTING = frozenset({"torchrun", "accelerate", "deepspeed", "python", "python3", "srun", "mpirun"})
 TOLD_BY_SLURM = {
     "nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
     "ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),

@@ -380,11 +380,11 @@ def _for_each_gpu(start: ProgramStart) -> bool:
     """It makes one process for each GPU of a single machine."""
     option = start.option("nproc-per-node")
     shown = start.visible is not None and start.processes == len(start.visible)
-    return start.nodes == 1 and (shown or (option is not None and option.text in ("gpu", "auto")))
+    return start.nodes == 1 and (shown or (option is not None and option.counts_gpus))
 
 
 def _surely_in_several(start: ProgramStart) -> bool:
     """It is known to make more than one process, or one for each GPU."""
     option = start.option("nproc-per-node")
     number = start.processes
-    return (number is not None and number > 1) or (option is not None and option.text in ("gpu", "auto"))
+    return (number is not None and number > 1) or (option is not None and option.counts_gpus)

@@ -86,6 +86,8 @@ def directives_of(
     for comment in script.head:
         if not comment.text.startswith("#SBATCH"):
             continue
+        if comment.text.split()[1:2] == ["hetjob"]:
+            break
         given, _, _ = comment.text.removeprefix("#SBATCH").partition(" #")
         line = PlacedText(comment.at.path, _moved(given, comment.at))
         inner = read_script(_as_command(line), variables)
@@ -252,7 +254,11 @@ class _CommandReader:
 
     def _srun(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         options, following, closed = options_of(wrapped.arguments, known.SRUN)
-        yield from self.starts(wrapped.inner(following, Starter("srun", wrapped.words[0], options, closed)))
+        parts = options.get("het-group")
+        # Each part of a job asks for its own; the file begins with what the first one does.
+        whole = parts is None or parts.text == "0"
+        own = self if whole else _CommandReader(self._text, {}, self._container, self._scripts)
+        yield from own.starts(wrapped.inner(following, Starter("srun", wrapped.words[0], options, closed)))
 
     def _mpirun(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
         syntax = known.JSRUN if _base(wrapped.words[0]) == "jsrun" else known.MPIRUN
@@ -488,7 +494,10 @@ class _CommandReader:
         if "module" in options:
             made["module"] = options["module"]
         scheduler = before["s"].text if "s" in before else "local_cwd"
-        here = wrapped if (scheduler or "").startswith("local") else wrapped.inner(wrapped.words, environment={})
+        told = dict(wrapped.command.environment) if (scheduler or "").startswith("local") else {}
+        if "gpu" in options and options["gpu"].number:
+            show_gpus(told, options["gpu"].number, options["gpu"].at)
+        here = wrapped.inner(wrapped.words, environment=told)
         yield self._made(StartedBy.TORCHRUN, here, made, (script.value, *given), bool(each))
 
     # --- launchers and programs ---

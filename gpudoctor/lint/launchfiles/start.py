@@ -47,6 +47,13 @@ class StartOption:
     def text(self) -> str | None:
         return self.value.text if self.value is not None else None
 
+    @property
+    def counts_gpus(self) -> bool:
+        """It is as many as there are GPUs: `gpu`, or `$(nvidia-smi -L | wc -l)`."""
+        holes = self.value.holes if self.value is not None else ()
+        listed = any(command[:1] == ("nvidia-smi",) for hole in holes for command in hole.commands)
+        return listed or self.text in ("gpu", "auto")
+
 
 StartOptions = Mapping[str, StartOption]
 

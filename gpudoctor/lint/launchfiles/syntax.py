@@ -26,6 +26,8 @@ class Syntax:
     """Take two values."""
     single_dash: bool = False
     """Long options may have one dash."""
+    starting: frozenset[str] = frozenset()
+    """Commands that it starts behind one word of its own: `docker run IMAGE torchrun`."""
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -53,6 +55,10 @@ def options_of(words: Sequence[Word], syntax: Syntax) -> tuple[dict[str, StartOp
         taken = _option(words, at, first, syntax)
         found[taken.name] = taken
         at += len(taken.words)
+    if not closed and at < len(words) and words[at].text in syntax.starting and words[at - 1].open:
+        # What comes from outside in front of a command is the word that belongs there.
+        at -= 1
+        found, _, closed = options_of(words[:at], syntax)
     return found, tuple(words[at:]), closed
 
 

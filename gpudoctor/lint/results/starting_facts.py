@@ -44,7 +44,7 @@ def facts_with(
             facts = replace(facts, group_alone=not any(program.awaits_others() for program in single))
     if facts is not None and way.tasks_of and facts.ignored is None:
         facts = replace(facts, ignored=_ignored(programs, way, follow))
-    elif facts is not None and not facts.alone_in and way.surely and way.complete:
+    elif facts is not None and way.surely and way.complete:
         facts = _with_left_out(facts, programs, way, follow)
     ended = _ended(programs)
     if ended is None and way.complete and way.processes is not None and any(each.size_matters for each in programs):
@@ -105,7 +105,8 @@ def _with_left_out(
     if not others or not all(each.trained_at for each in others) or any(grouped):
         return facts
     group = next(chosen[0].events(InitGroup)).location
-    return replace(facts, ignored=group, alone_in=way.starts, alone_without=missing)
+    options = tuple(dict.fromkeys((*facts.alone_without, *missing)))
+    return replace(facts, ignored=group, alone_in=(*facts.alone_in, *way.starts), alone_without=options)
 
 
 def facts_of(programs: Sequence[Program]) -> ProgramFacts:

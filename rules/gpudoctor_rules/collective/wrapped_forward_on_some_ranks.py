@@ -81,7 +81,9 @@ class WrappedForwardOnSomeRanks(Rule):
         told = {place for place, _, _ in lonely_collectives(program)}
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.
         sharded = sharded_in_place(program)
-        calls = (each for each in program.events(Forward) if _through_wrapper(each) or _shards(each, sharded))
+        again = _made_before(program)
+        called = (each for each in program.events(Forward) if each.module not in again)
+        calls = (each for each in called if _through_wrapper(each) or _shards(each, sharded))
         for place, reached, shared in reached_alone(calls, lambda event: _wrapped_at(event, sharded)):
             if _shards(reached[0], sharded):
                 if place not in told:
@@ -124,6 +126,14 @@ class WrappedForwardOnSomeRanks(Rule):
         return standstill(
             self, recording, "Call the model inside of the wrapper, `model.module(x)`, or let all ranks evaluate."
         )
+
+
+def _made_before(program: Program) -> set[Value]:
+    """Wrappers that some ranks make at a line where all have made one: a test there, as whether it is on its device,
+    finds that one."""
+    made = list(program.events(Wrap))
+    by_all = {each.location for each in made if not each.rank_guards}
+    return {each.wrapper for each in made if each.rank_guards and each.location in by_all}
 
 
 def _through_wrapper(event: Forward) -> bool:

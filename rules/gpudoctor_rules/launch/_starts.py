@@ -9,7 +9,6 @@ from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import LaunchFile
 
-ALL_GPUS = ("gpu", "auto")
 LOCAL = ("localhost", "127.", "0.0.0.0", "[::1]", "::1")
 OTHER_NODES = frozenset(
     {"srun", "ssh", "pdsh", "clush", "mpirun", "mpiexec", "orterun", "blaunch", "pbsdsh", "parallel", "jsrun"}
@@ -29,7 +28,7 @@ def starts_several(launch: ProgramStart) -> bool:
         return count > 1
     option = launch.option("nproc-per-node")
     if option is not None:
-        return option.text in ALL_GPUS
+        return option.counts_gpus
     # It takes all the GPUs that it sees.
     return launch.launcher is StartedBy.DEEPSPEED and launch.closed and launch.option("num-gpus", "include") is None
 

@@ -13,7 +13,7 @@ Give each its own port, or let torchrun choose a free one with `--standalone`.
 ## Silent when
 
 The port is not known, as where it is drawn at random or counted; one training waits for the other; each runs on a
-machine of its own, as jobs of an array do that ask for eight GPUs or all memory.
+machine of its own, as jobs of an array do that ask for four GPUs or more, or for all memory.
 
 ## Sources
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 _DEFAULT = 29500
 """The port of `torchrun` and `deepspeed` where none is given."""
-_OF_A_NODE = 8
-"""Few nodes have more GPUs."""
+_OF_A_NODE = 4
+"""Many nodes have no more GPUs."""
 _REMEDY = "Give each a port of its own, or leave the port out and write `--standalone`."
 
 

@@ -95,9 +95,10 @@ class OneProcessLaunch(Rule):
         if facts is None or not {launch.file, launch.at.start} & set(facts.alone_in):
             return
         options = " or ".join(f"`{each}`" for each in facts.alone_without)
+        count = f"{launch.processes} processes" if launch.processes is not None else "a process for each GPU"
         yield self.found(
             launch.word.at,
-            f"`{launch.launcher.value}` starts {launch.processes} processes of {named(launch)} without {options}: none "
+            f"`{launch.launcher.value}` starts {count} of {named(launch)} without {options}: none "
             "of them makes a process group, and each trains a model of its own.",
             remedy=f"Give the program {options}.",
             because=[("with it the processes would meet here", facts.ignored)],

@@ -89,8 +89,7 @@ class ProcessesExceedGpus(Rule):
     def _of_driver(self, launch: ProgramStart) -> Iterator[Finding]:
         """`$(nvidia-smi -L | wc -l)` counts the GPUs of the machine, those that nobody shows as well."""
         option, visible = launch.option("nproc-per-node", "num-processes"), launch.visible
-        holes = option.value.holes if option is not None and option.value is not None else ()
-        counted = any(each[:1] == ("nvidia-smi",) for hole in holes for each in hole.commands)
+        counted = option is not None and option.counts_gpus and option.text is None
         if option is None or not counted or not visible or launch.environment["CUDA_VISIBLE_DEVICES"].granted:
             return
         gpus = len(visible)

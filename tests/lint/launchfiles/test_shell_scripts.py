@@ -67,6 +67,9 @@ def start(text: str, name: str = "run.sh") -> ProgramStart:
         ("go() { [ $# -gt 1 ] && shift; torchrun t.py $1; }; go 1 2", "torchrun | t.py 2"),
         ("M=a; case $M in b|c) torchrun b.py;; a) torchrun a.py;; *) torchrun c.py;; esac", "torchrun | a.py"),
         ("docker exec -it box torchrun t.py", "torchrun | t.py"),
+        ("docker run --rm $IMAGE torchrun --n=2 t.py", "torchrun n=2 | t.py"),
+        ("apptainer exec $BIND $SIF bash -c 'torchrun t.py'", "torchrun | t.py"),
+        ("docker run $MORE image torchrun t.py", "torchrun | t.py"),
         ("tini -s -- torchrun t.py", "torchrun | t.py"),
         ("ray job submit --no-wait -- torchrun t.py", "torchrun | t.py"),
         ("gosu user strace -f torchrun t.py", "torchrun | t.py"),
@@ -156,6 +159,10 @@ def test_a_batch_file_says_how_often_it_is_started() -> None:
     alone = "#!/bin/bash\n#SBATCH --ntasks-per-node=1\n"
     assert start(f"{alone}srun python t.py").world_size == 1
     assert start(f"{alone}#SBATCH --ntasks=4\nsrun python t.py").world_size is None
+    # Another part of the job asks for other machines, and both start this together.
+    parts = start(f"{head}#SBATCH hetjob\n#SBATCH -N 3\nsrun --het-group=0,1 torchrun t.py")
+    assert (parts.slurm_nodes, parts.tasks_per_node) == (None, None)
+    assert start(f"{head}#SBATCH hetjob\n#SBATCH -N 3\nsrun torchrun t.py").slurm_nodes == 2
     # Behind the first command SLURM reads no more of them.
     assert start("#!/bin/bash\ntrue\n#SBATCH --ntasks-per-node=4\nsrun python t.py").tasks_per_node is None
 
