@@ -90,8 +90,8 @@ class AskedOfKinds:
         """`value[...] = new`."""
         self.memberships: dict[type[Value], Callable[[LibraryContext, Value, Any], Value | None]] = {}
         """`key in value`; None where that is as open as of anything."""
-        self.tests: dict[type[Value], Callable[[LibraryContext, Any, Location], None]] = {}
-        """A test asks whether it is true."""
+        self.tests: dict[type[Value], Callable[[LibraryContext, Any, Location], Value]] = {}
+        """What a test sees that asks whether it is true."""
         self.tells_kind: set[str] = set()
         """Functions that say of a value alone of what kind it is: `isinstance`."""
         self.agreed: dict[type[Value], Callable[[LibraryContext, Any], bool]] = {}
@@ -157,6 +157,8 @@ class AnsweredByOne:
         """What the text of a setting stands for where it names something else, `${oc.env:RANK}`; None of any other."""
         self.lacks: list[Callable[[LibraryContext, Value, str], bool]] = []
         """An object surely has no such attribute, where none was found in it or in its class."""
+        self.inherits: list[Callable[[Any, str], bool]] = []
+        """A module has it from a class of a library, so that no `__getattr__` of its own is asked."""
         self.context_name: list[Callable[[str], str]] = []
         """How an open context of a library is called in the log; empty for one that means nothing."""
         self.text_parts: list[Callable[[LibraryContext, Values], list[Value]]] = []

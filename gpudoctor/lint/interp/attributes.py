@@ -45,7 +45,11 @@ PROPERTIES = ("property", "cached")
 NAMES = ("__name__", "__qualname__")
 OF_CLASSES = ("__subclasses__", "mro")
 DICT_METHODS = frozenset(dir(dict))
-_OF_OBJECTS = {"__setattr__": "builtins.setattr", "__getattribute__": "builtins.getattr"}
+_OF_OBJECTS = {
+    "__setattr__": "builtins.setattr",
+    "__getattribute__": "builtins.getattr",
+    "__getattr__": "builtins.getattr",
+}
 """Methods that every object has, and the functions that do the same."""
 
 
@@ -172,6 +176,10 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         return singleton(Const(value.label))
     if name in _OF_OBJECTS and not isinstance(value, DictOf):
         return _of_object(value, name)
+    if isinstance(value, Module) and not HOOKS.inherits[0](value, name):
+        handed_on = _answered_by_class(m, value, name, node)
+        if handed_on is not None:
+            return handed_on
     model = MODELS.attributes.get((type(value), name)) or MODELS.any_attribute.get(type(value))
     if model is not None:
         answered = model(library_call(m, name, NO_ARGUMENTS, node, value))
@@ -216,11 +224,9 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
         entry = Unknown(Attribute(value, name), "an entry", m.text(node, 40), config=config)
         return singleton(m.setting(entry, m.place(node)))
     if cls is not None:
-        getter = find_in_class(m, cls, "__getattr__")
-        if getter is not None:
-            receiver = singleton(value)
-            answered = m.answer_of(getter, Arguments((receiver, singleton(Const(name)))), node)
-            return answered if answered is not None else m.unknown(node, "answered by __getattr__")
+        answered = _answered_by_class(m, value, name, node)
+        if answered is not None:
+            return answered
         # `self.log` of a LightningModule comes from a base that is not read.
         if cls.library_bases or not cls.complete:
             return singleton(Method(value, name))
@@ -231,6 +237,22 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
             return NONE_SET
     why = "an attribute that was never seen to be set"
     return singleton(Unknown(Attribute(value, name), why, m.text(node, 40), hidden_in(m, value)))
+
+
+def _answered_by_class(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values | None:
+    """What the `__getattr__` of its class says of an attribute that nobody has set, if it has one."""
+    cls = class_of(value)
+    getter = find_in_class(m, cls, "__getattr__") if cls is not None else None
+    if getter is None:
+        return None
+    answered = m.answer_of(getter, Arguments((singleton(value), singleton(Const(name)))), node)
+    if answered is not None:
+        return answered
+    # `try: return super().__getattr__(name)`, `except AttributeError: return getattr(self.module, name)`.
+    if m.attributes_asked_in == len(m.frames):
+        m.abort(m.text(node), m.place(node), "AttributeError", "is never set")
+        return NONE_SET
+    return m.unknown(node, "answered by __getattr__")
 
 
 def _kept_in(m: Evaluator, value: Value) -> DictOf | None:

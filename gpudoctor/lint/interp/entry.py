@@ -61,6 +61,9 @@ def run_handed_over(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
     """Call the functions that train, as far as they say themselves, and that the program leaves to code that was not
     read: `@experiment.automain`, `pool.submit(train)`."""
     found = [each for each in m.handed_over if _trains(m, each)]
+    # `@experiment.capture` on a helper that `main` calls: it is read through `main`.
+    mentioned = _mentioned(file.source.tree)
+    found = [each for each in found if not isinstance(each, Function) or each.label not in mentioned] or found
     with m.in_frame(module_frame(scope, file)) as frame, m.at_main_guard():
         frame.base_depth = m.store.depth
         for each in found[:MOST_HANDED_OVER]:

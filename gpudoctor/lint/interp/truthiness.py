@@ -314,9 +314,9 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
     if isinstance(value, Method):
         term = Attribute(value.receiver, value.name)
         value = Unknown(term, "an attribute that is not known", m.text(node), Divergence.UNREAD)
-    told = HOOKS.tests.get(type(value))
-    if told is not None:
-        told(m, value, m.place(node))
+    asked = HOOKS.tests.get(type(value))
+    if asked is not None:
+        value = asked(m, value, m.place(node))
     if value.is_open:
         return open_test(IsTrue(value), m.text(node), m.place(node)).literal
     # `sorted(found)` is a list, too; a `zip` is something, whatever it goes over.

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
-from gpudoctor.lint.library.wrapper_names import FSDP_MODULE, every_module_has
+from gpudoctor.lint.library.wrapper_names import CALLABLES, FSDP_MODULE, OWN, every_module_has
 from gpudoctor.lint.source.syntax_walk import bound_by, nodes_of, walk
 from gpudoctor.manifest.compiled import declared
 
@@ -63,6 +63,17 @@ def cannot_have(do: LibraryContext, value: Value, name: str) -> bool:
     if isinstance(value, Module):
         return _module_lacks(do, value, name)
     return not name.startswith("_") and lacks(do, value, name)
+
+
+@told(HOOKS.inherits)
+def inherits(value: Module, name: str) -> bool:
+    """A class of a library above its own has it."""
+    bases = value.cls.library_bases if value.cls is not None else ()
+    return (
+        every_module_has(name)
+        or any(CALLABLES[kind] in bases and name in own for kind, own in OWN.items())
+        or any(declared(f"{base}.{name}") is not None for base in bases)
+    )
 
 
 def _module_lacks(do: LibraryContext, value: Module, name: str) -> bool:

@@ -28,7 +28,7 @@ from gpudoctor.lint.flow.condition import complement
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library import tensors
-from gpudoctor.lint.library.tensors import agreed, as_reduced, combined, is_agreed, note_asked, part_of, without_graph
+from gpudoctor.lint.library.tensors import agreed, as_reduced, asked, combined, is_agreed, part_of, without_graph
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.record import replace
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 told(HOOKS.computed)(after_operator)
 told(HOOKS.text_parts)(agreed)
 answers(HOOKS.agreed, Tensor, Unknown)(is_agreed)
-answers(HOOKS.tests, Tensor)(note_asked)
+answers(HOOKS.tests, Tensor)(asked)
 told(HOOKS.printed)(tensors.note_printed)
 
 

@@ -644,10 +644,11 @@ def note_printed(do: LibraryContext, values: Values, place: Location) -> None:
             do.emit(HostSync, at=place, call="print", subject=value)
 
 
-def note_asked(do: LibraryContext, tensor: Tensor, place: Location) -> None:
-    """A test asks what a tensor says."""
+def asked(do: LibraryContext, tensor: Tensor, place: Location) -> Tensor:
+    """What a test sees of a tensor that it asks."""
     if tensor.origin is TensorOrigin.OUTPUT and not _is_cpu(tensor.device):
         do.emit(HostSync, at=place, call="bool", subject=tensor)
+    return as_reduced(do, tensor, place)
 
 
 def shards_in(do: LibraryContext, values: list[Value]) -> frozenset[Value]:

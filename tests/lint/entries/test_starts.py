@@ -282,8 +282,12 @@ STARTS = {
     "sacred": """
         from sacred import Experiment
         ex = Experiment('x')
+        @ex.capture
+        def read_data(batch_size):
+            return torch.utils.data.DataLoader(range(8), batch_size)
         @ex.automain
         def start():
+            read_data()
             main()
         """,
     "sacred main": """

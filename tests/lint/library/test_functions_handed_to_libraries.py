@@ -19,13 +19,15 @@ if TYPE_CHECKING:
         "threading.Thread(None, work, 'a thread', (3, 4)).start()",
         "threading.Timer(10, work, [3, 4]).start()",
         "pool.submit(work, 3, b=4)",
+        "asyncio.run(asyncio.to_thread(work, 3, b=4))",
+        "asyncio.get_event_loop().run_in_executor(None, work, 3, 4)",
         "atexit.register(work, 3, b=4)",
         "atexit.register(functools.partial(work, 3), 4)",
     ],
 )
 def test_what_it_is_called_with(paper: Execute, call: str) -> None:
     paper(f"""
-        import atexit, functools, threading
+        import asyncio, atexit, functools, threading
         from concurrent.futures import ThreadPoolExecutor
 
         def work(a, b):
