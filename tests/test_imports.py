@@ -132,6 +132,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.program_facts": {"gpudoctor.diagnostic"},
     # Files that start programs know of programs no more than these facts.
     "gpudoctor.lint.launchfiles": {
+        "gpudoctor.manifest",
         "gpudoctor.lint.program_facts",
         "gpudoctor.lint.source",
         "gpudoctor.diagnostic",
