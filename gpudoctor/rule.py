@@ -64,8 +64,7 @@ class CrashText:
     one that it has `also`.
 
     Where other mistakes end so, too, `when` says what must be so besides: `suspected`, that lint tells of the rule
-    there, or an attribute of the recording, as `makes_group`, or `not makes_group`; of several, with `or` between them,
-    one is enough.
+    there, or something of the recording, as in `shows_when`; of several, with ` or ` between them, one is enough.
     """
 
     text: str | tuple[str, ...]
@@ -94,8 +93,8 @@ class Rule:
     fix_safety: ClassVar[Safety | None] = None
     shows_when: ClassVar[tuple[str, ...]] = ()
     """What must be true of a recording that came to where the mistake would have been seen, so that silence of `in_run`
-    clears a suspicion: attributes, as `ended_well`, or `ranks.saves` for something in the list of some rank. Empty:
-    silence clears nothing."""
+    clears a suspicion: attributes, as `ended_well`, or `ranks.saves` for something in the list of some rank, or that
+    one is not so, as `not distributed`. Empty: silence clears nothing."""
     stops: ClassVar[bool] = False
     """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
     reveals: ClassVar[tuple[str, ...]] = ()
@@ -140,10 +139,7 @@ class Rule:
             yield from self.drifted(recording, self.drift)
 
     def _is_so(self, recording: Recording, what: str) -> bool:
-        if what == "suspected":
-            return self.code in recording.suspected
-        asked = what.removeprefix("not ")
-        return bool(getattr(recording, asked)) is (asked == what)
+        return self.code in recording.suspected if what == "suspected" else _holds(recording, what)
 
     def could_show(self, recording: Recording) -> bool:
         """The run came to where the mistake would have been seen, so that silence of `in_run` clears a suspicion."""
@@ -220,6 +216,8 @@ class Rule:
 
 
 def _holds(thing: object, path: str) -> bool:
+    if path.startswith("not "):
+        return not _holds(thing, path[4:])
     name, _, rest = path.partition(".")
     value = getattr(thing, name)
     return any(_holds(each, rest) for each in value) if rest else bool(value)

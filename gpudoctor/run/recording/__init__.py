@@ -526,6 +526,11 @@ class Process:
         return tuple(each for each in self.passes if each.trains)
 
     @property
+    def later_epochs(self) -> tuple[Pass, ...]:
+        """Those behind the first of them."""
+        return self.training_passes[1:]
+
+    @property
     def evaluations(self) -> tuple[Pass, ...]:
         return tuple(each for each in self.passes if not each.trains and each.batches)
 
@@ -682,6 +687,11 @@ class Recording:
     def trained(self) -> bool:
         """Some rank made a step."""
         return any(each.steps for each in self.ranks)
+
+    @cached_property
+    def all_read_data(self) -> bool:
+        """Several ranks have each trained on batches of a loader: of the whole of the data, or of a share."""
+        return self.distributed and all(rank.training_passes for rank in self.ranks)
 
     @cached_property
     def drift(self) -> Drift | None:
