@@ -36,6 +36,7 @@ from gpudoctor.run.recording.framework_facts import (
     SharedAgain,
 )
 from gpudoctor.run.recording.model_facts import Hidden, LayersCutUp, Norms, Search
+from gpudoctor.run.recording.random_facts import GeneratorStates, RecordedSplit, Seed
 
 _SENTENCE = 200
 _METRIC = 64
@@ -181,35 +182,10 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Seed:
-    """The seed of torch was set, after so many steps."""
-
-    seed: int
-    step: int
-    place: Location | None
-
-
-@dataclass(frozen=True)
 class OnSigterm:
     """What a process does at SIGTERM instead of ending: nothing, or what stands at `place`."""
 
     ignored: bool
-    place: Location | None
-
-
-@dataclass(frozen=True)
-class GeneratorStates:
-    """Names of the states of torch's generators (`cuda` is its GPU's), of Python's and of numpy's, after a step."""
-
-    step: int
-    states: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class RecordedSplit:
-    """A data set was split at random into these parts."""
-
-    parts: tuple[int, ...]
     place: Location | None
 
 
