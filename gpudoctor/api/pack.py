@@ -215,7 +215,6 @@ from gpudoctor.lint.flow.condition import Atom as Atom
 from gpudoctor.lint.flow.condition import Condition as Condition
 from gpudoctor.lint.flow.condition import Divergence as Divergence
 from gpudoctor.lint.flow.condition import Literal as Literal
-from gpudoctor.lint.flow.condition import whole as whole
 from gpudoctor.lint.flow.valueset import Binding as Binding
 from gpudoctor.lint.flow.valueset import ValueSet as ValueSet
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile as LaunchFile
@@ -335,13 +334,16 @@ from gpudoctor.lint.repair.repair import Under as Under
 from gpudoctor.lint.repair.snippets import FROM_LAUNCHER as FROM_LAUNCHER
 from gpudoctor.lint.repair.snippets import LOCAL as LOCAL
 from gpudoctor.lint.repair.snippets import asked_first as asked_first
+from gpudoctor.lint.repair.snippets import before_own_loop as before_own_loop
 from gpudoctor.lint.repair.snippets import first_goes_ahead as first_goes_ahead
 from gpudoctor.lint.repair.snippets import is_first as is_first
 from gpudoctor.lint.repair.snippets import local_rank as local_rank
 from gpudoctor.lint.repair.snippets import local_rank_of as local_rank_of
 from gpudoctor.lint.repair.snippets import moved_to as moved_to
+from gpudoctor.lint.repair.snippets import own_accumulation as own_accumulation
 from gpudoctor.lint.repair.snippets import own_device as own_device
 from gpudoctor.lint.repair.snippets import own_gpu as own_gpu
+from gpudoctor.lint.repair.snippets import own_search as own_search
 from gpudoctor.lint.repair.snippets import own_sharing as own_sharing
 from gpudoctor.lint.repair.snippets import own_wrapper as own_wrapper
 from gpudoctor.lint.repair.snippets import waits_for_all as waits_for_all

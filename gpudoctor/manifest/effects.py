@@ -495,6 +495,12 @@ def tell(owner: object, name: str, *given: object) -> Any:
     raise NotImplementedError
 
 
+def forward_of(wrapper: object, owner: object, name: str, *given: object) -> Any:
+    """For bodies: call a method where the program has written it, in the forward of a wrapper around its object, or
+    without one where that is None."""
+    raise NotImplementedError
+
+
 def held(owner: object, name: str, otherwise: object) -> Any:
     """For bodies: what the program has written under this name, in the object or its class; otherwise the last."""
     raise NotImplementedError

@@ -78,6 +78,12 @@ class Framework:
     """Whatever takes charge of it averages the gradients of the ranks."""
     wraps_by: str = ""
     """What wraps a model that it was not handed."""
+    accumulates_by: str = ""
+    """How gradients of several batches are added up, and sent to the other ranks once."""
+    searches_by: str = ""
+    """What has `DistributedDataParallel` look for parameters that a step leaves out."""
+    wraps_behind: str = ""
+    """Where the program can still change the model that its loop wraps."""
     shares_by: str = ""
     """What gives each rank its share of a loader that it has not made."""
     seeds_when_made: bool = False
@@ -117,6 +123,9 @@ def _frameworks() -> Iterator[Framework]:
             *("splits", "forwards", "groups", "placing", "states"),
         ),
         places=True,
+        accumulates_by="Put the batch under `with accelerator.accumulate(model):`, and give the number of batches to "
+        "`Accelerator(gradient_accumulation_steps=...)`.",
+        searches_by="give it `kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)]`",
     )
     yield Framework("bagua", "Bagua")
     yield Framework("byteps", "BytePS")
@@ -197,6 +206,10 @@ def _trainers() -> Iterator[Framework]:
         told_devices=True,
         places=True,
         passes_attributes=True,
+        accumulates_by="Run all batches of a step but the last, forward and backward, under `with "
+        "fabric.no_backward_sync(model):`.",
+        searches_by='train with `strategy="ddp_find_unused_parameters_true"`',
+        wraps_behind="in `__init__` or `setup`, before Lightning wraps the model",
         leaves_streams=True,
     )
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)

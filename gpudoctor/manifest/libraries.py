@@ -326,9 +326,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
     yield taking_part("fairscale", parts=ALL, wins=True)
     yield taking_part("ignite", parts=("distributed.",), wins=True)
     yield taking_part("megatron", parts=ALL, shadowed=True)
-    yield taking_part(
-        "mmcv", "parallel.MMDistributedDataParallel runner.build_runner", "mmengine", parts=ALL, wins=True
-    )  # fmt: skip
+    yield taking_part("mmcv", "runner.build_runner", "mmengine", parts=ALL, wins=True)
     yield taking_part("mmengine", "runner.Runner", parts=ALL, wins=True, modules=("model.",))
     yield taking_part("smdistributed", parts=ALL)
     yield taking_part("tensor_parallel", "tensor_parallel TensorParallel", "tensor parallel")
@@ -348,9 +346,25 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         belongs=(("distributed", "model_parallel.", "options.", "trainer."), "fairseq"),
         mentions=("fairseq",),
     )
-    yield LibraryEntry("fastai", shadowed=True, belongs=(ALL, "fastai"), mentions=("fastai",))
+    # Its layers, schedules and downloads serve other loops as well.
+    yield LibraryEntry(
+        "fastai",
+        shadowed=True,
+        belongs=(
+            ("basic_train", "basics.", "callback", "distributed", "learner.", "tabular.", "text.", "vision."), "fastai"
+        ),
+        mentions=("fastai",),
+    )  # fmt: skip
     yield LibraryEntry("mmdet", shadowed=True, belongs=(ALL, "mmengine"), mentions=("mmdet",))
-    yield LibraryEntry("speechbrain", belongs=(ALL, "speechbrain"), mentions=("speechbrain",))
+    # Many programs take a ready model of it, and train by themselves.
+    yield LibraryEntry(
+        "speechbrain",
+        belongs=(
+            ("Brain", "core.", "create_experiment_directory", "parse_arguments", "utils.distributed."),
+            "speechbrain",
+        ),
+        mentions=("speechbrain",),
+    )
     yield LibraryEntry(
         "trl",
         shadowed=True,

@@ -24,6 +24,7 @@ from gpudoctor.run.recording import (
     Failure,
     Fatal,
     Fetch,
+    GeneratorStates,
     OnSigterm,
     ParameterCheck,
     Pass,
@@ -31,9 +32,11 @@ from gpudoctor.run.recording import (
     RecordedGroup,
     RecordedOptimizer,
     RecordedOption,
+    RecordedSplit,
     RecordedWrap,
     Recording,
     Refused,
+    Seed,
     Shared,
     StackFrame,
     Step,
@@ -63,7 +66,6 @@ from gpudoctor.run.recording.framework_facts import (
     SharedAgain,
 )
 from gpudoctor.run.recording.model_facts import Hidden, LayersCutUp, Norms, Search
-from gpudoctor.run.recording.random_facts import GeneratorStates, RecordedSplit, Seed
 
 T = TypeVar("T")
 JsonLine = dict[str, Any]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.lint.domain.value import Allocated, Composed, Value, Values, divergence_of, single_of
+from gpudoctor.lint.domain.value import Allocated, Composed, Value, Values, single_of
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Divergence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +58,10 @@ class Range(Composed):
 
     @property
     def divergence(self) -> Divergence:
-        return divergence_of((*self.start, *self.stop))
+        found = Divergence.NONE
+        for value in (*self.start, *self.stop):
+            found |= value.divergence
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +74,10 @@ class Slice(Composed):
 
     @property
     def divergence(self) -> Divergence:
-        return divergence_of((*(self.start or ()), *(self.stop or ()), *(self.step or ())))
+        found = Divergence.NONE
+        for value in (*(self.start or ()), *(self.stop or ()), *(self.step or ())):
+            found |= value.divergence
+        return found
 
 
 @dataclass(frozen=True, eq=False)

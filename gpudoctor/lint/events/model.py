@@ -48,6 +48,9 @@ class Wrap(Event):
     """`use_orig_params`, likewise: the parameters of the model stay the objects that they were."""
     chosen_where: Condition = ALWAYS
     """It is this module, and no other that may be wrapped here, where that holds."""
+    handed_to: str | None = None
+    """The method of a framework that wraps what it is handed; empty for one that trains, None where the program itself
+    wraps."""
 
     @property
     def in_place(self) -> bool:
@@ -150,6 +153,8 @@ class Forward(Event):
     """It is a container, or of a class of the project, of whose parts none is known to have parameters."""
     brings_own: bool = False
     """It is on the CPU, its inputs are on a GPU, and its forward brings parameters of its own there."""
+    followed: bool = False
+    """It calls a method that is followed, as the wrapper of Lightning does: what that calls is logged as well."""
     gathers: bool = False
     """Its framework brings its parameters together for it, from all ranks."""
     left_whole: tuple[Module, ...] = ()

@@ -30,6 +30,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import truthiness
@@ -112,8 +113,8 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
 
 
 def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, known: Sequence[Values]) -> bool:
-    """Entries of a dictionary, each of which the body only puts elsewhere under its name, or declares as an option:
-    `for name, value in settings.items(): setattr(args, name, value)`."""
+    """Entries of a dictionary, each of which the body only puts elsewhere under its name, declares as an option, or
+    shows: `for name, value in settings.items(): setattr(args, name, value)`."""
     if len(known) > MAX_HANDED_ON or len(statements(node)) > SHORT_CALL:
         return False
     keys = isinstance(iterable.single, DictOf)
@@ -125,7 +126,7 @@ def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Valu
     with m.speculative(MAX_HANDED_ON) as run:
         assign(m, node.target, known[0])
         m.execute(node.body)
-    return run.whole and all(isinstance(each, ArgumentDeclared) for each in run.events)
+    return run.whole and all(isinstance(each, (ArgumentDeclared, MetricShown)) for each in run.events)
 
 
 def _is_unordered(m: Evaluator, value: Value | None) -> bool:

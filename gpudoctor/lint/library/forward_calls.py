@@ -12,30 +12,22 @@ from gpudoctor.lint.analyses.forward_body import check_meeting, computing, fill,
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
-from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.contents import find_method, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.heuristics import LOSS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import (
-    FALSE,
-    NONE,
-    TRUE,
-    Const,
-    Value,
-    Values,
-    divergence_of,
-    shards_of,
-    single_of,
-)
+from gpudoctor.lint.domain.value import FALSE, NO_SHARDS, NONE, TRUE, Const, Value, Values, single_of
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import left_whole, note_met
+from gpudoctor.lint.library.stub_bodies import tell
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import (
     check_initialised,
@@ -134,6 +126,31 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
     return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, core))
 
 
+@MODELS.callable("gpudoctor.manifest.effects.forward_of")
+def _forward_of_method(call: Call) -> Values:
+    """Lightning has the forward of the wrapper call `training_step`: what that returns has come through it."""
+    wrapper, told = single_of(call.args[0]), replace(call, arguments=Arguments(call.args[1:]))
+    if not isinstance(wrapper, Wrapper):
+        return tell(told)
+    identity, core = call.allocation_site(), wrapper.core
+    graph = not call.do.evaluating and not is_frozen(call.do, core)
+    given = flatten(call.do, [each for values in told.args[2:] for each in values])
+    call.emit(
+        Forward, identity=identity, module=wrapper, inputs=tuple(tensors_in(given)),
+        device=device_of(call.do, wrapper), graph=graph, training=_in_training_mode(call.do, core),
+        buffers=has_buffers(call.do, core), followed=True,
+    )  # fmt: skip
+    return tell(told).map(lambda value: _came_through(call, value, identity))
+
+
+def _came_through(call: Call, value: Value, identity: Hashable) -> Value:
+    if isinstance(value, Tensor):
+        return replace(value, forwards=value.forwards | {identity})
+    for key, held in possible_pairs(call.do, value) if isinstance(value, DictOf) else ():
+        set_item(call.do, value, key, held.map(lambda each: _came_through(call, each, identity)), call.node)
+    return value
+
+
 def _may_have_none(core: Value) -> bool:
     """It may be a module without parameters, which a ready model of a library never is."""
     return isinstance(core, Module) and (core.cls is not None or core.made_by == "torch.nn.Sequential")
@@ -158,7 +175,10 @@ def _meet_weights(call: Call, module: Module | Wrapper, core: Module, devices: V
 
 def _output(call: Call, core: Module, tensors: tuple[Tensor, ...], device: Value | None, identity: Hashable) -> Tensor:
     """What the model makes of its inputs."""
-    divergence = divergence_of(tensors)
+    divergence, shards = Divergence.NONE, NO_SHARDS
+    for tensor in tensors:
+        divergence |= tensor.divergence
+        shards |= tensor.shards
     # What a model says about the rows that a rank has chosen for itself tells nobody which rank it is.
     if divergence & Divergence.RANK:
         divergence = divergence & ~Divergence.RANK | Divergence.LOCAL
@@ -171,7 +191,7 @@ def _output(call: Call, core: Module, tensors: tuple[Tensor, ...], device: Value
         forwards=frozenset([identity]) | inner, graph=asked and not call.do.evaluating,
         batch_of=next((t.batch_of for t in tensors if t.batch_of), None),
         # Without a tensor that was followed, ranks are taken to see different data.
-        shards=shards_of(tensors), dependence=divergence if tensors else Divergence.LOCAL,
+        shards=shards, dependence=divergence if tensors else Divergence.LOCAL,
     )  # fmt: skip
     if core.made_by.startswith(_COMPUTES_LOSS):
         note_loss(call, output)

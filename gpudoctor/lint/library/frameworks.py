@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.analyses.after_wrap import is_trainable
+from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import (
     NO,
@@ -368,7 +368,8 @@ def _is_unknown(value: Value) -> bool:
 
 def _made_by(value: Value) -> str:
     """The class of the library that has made it."""
-    return value.escaped_from.rpartition(".")[2]
+    made_by = value.made_by if isinstance(value, ManagedObject) else value.escaped_from
+    return made_by.rpartition(".")[2]
 
 
 def _one_process(call: Call) -> bool:
@@ -473,29 +474,16 @@ def _note_broadcast(call: Call, managed: ManagedObject) -> None:
 
 def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
     """What a model or a loader is under the framework's care; anything else stays what it is."""
-    # Deferred: most programs train without one.
-    from gpudoctor.manifest.framework_roles import framework as framework_of
-
     # What comes back from `prepare` may go in again, and stays what it is.
     if isinstance(value, Wrapper) and call.do.flag(value, WrapperState.prepared) is not NO:
         return value
     told_apart = call.open_ended or not {"device_placement", "move_to_device"}.isdisjoint(call.keywords)
     brings = call.do.flag(managed, ManagerState.places) is YES and not told_apart
     if isinstance(value, (Module, Wrapper)):
-        # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
-        # In one process there is nothing to wrap.
-        wraps = call.do.several_processes and call.do.flag(managed, ManagerState.wraps_otherwise) is NO
-        wraps = wraps and not framework_of(managed.framework).wraps_as_told
-        # What takes no gradients is not wrapped.
-        wraps = wraps and call.switch(-1, "evaluation_mode") is not True and is_trainable(call.do, value) is not False
-        kind = WrapperKind.DDP if wraps else WrapperKind.PREPARED
-        wrapper = Wrapper(call.allocation_site(), call.place, value.label, kind, value, device_ids=singleton(TRUE))
-        # What the framework wraps is its own affair, unless the program was there before it.
-        if isinstance(value, Wrapper):
-            call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
+        wrapper = _around(call, managed, value)
         call.do.set_flag(wrapper, WrapperState.prepared)
         # `model.module.module`: some versions of Lightning keep PyTorch's wrapper inside of their own.
-        if kind is WrapperKind.PREPARED:
+        if wrapper.kind is WrapperKind.PREPARED:
             note_opened(call.do, [value])
         if call.do.flag(managed, ManagerState.empties) is YES:
             call.do.set_flag(value.core, ModuleState.emptied)
@@ -518,6 +506,48 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
             call.do.set_flag(loader, LoaderState.brought)
         return loader
     return value
+
+
+def _around(call: Call, managed: ManagedObject, model: Module | Wrapper) -> Wrapper:
+    """What a framework puts around a model: PyTorch's wrapper as Accelerate does, its own around that as Fabric does,
+    or its own alone."""
+    # Deferred: most programs train without one.
+    from gpudoctor.manifest.framework_roles import framework as framework_of
+
+    passes_on = framework_of(managed.framework).passes_attributes
+    options = _ddp_options(call, managed, passes_on)
+    # What takes no gradients is not wrapped.
+    evaluated = call.switch(-1, "evaluation_mode") is True or is_trainable(call.do, model) is False
+    site, inner, kind = call.allocation_site(), model, WrapperKind.PREPARED
+    if options is not None and not evaluated:
+        kind = WrapperKind.DDP
+        if passes_on:
+            inner = Wrapper((site, kind), call.place, model.label, kind, model, device_ids=singleton(TRUE))
+            kind = WrapperKind.PREPARED
+    wrapper = Wrapper(site, call.place, model.label, kind, inner, device_ids=singleton(TRUE))
+    # What the framework puts around the wrapper of the program is one too many.
+    if isinstance(model, Wrapper):
+        call.emit(Wrap, wrapper=wrapper, inner=model, kind=WrapperKind.PREPARED, group_exists=True)
+    elif options is not None and not evaluated:
+        call.emit(
+            Wrap, wrapper=wrapper, inner=model, kind=WrapperKind.DDP, group_exists=True, names_ids=True,
+            trainable=is_trainable(call.do, model), find_unused=options.switch(-1, "find_unused_parameters"),
+            static=options.switch(-1, "static_graph"), handed_to=call.name,
+        )  # fmt: skip
+        note_wrapped(call.do)
+    return wrapper
+
+
+def _ddp_options(call: Call, managed: ManagedObject, passes_on: bool) -> Call | None:
+    """What `DistributedDataParallel` is given, as the stub of the framework notes it; None where nothing, or something
+    else, is put around models."""
+    searches = call.do.own_attribute(managed, "_searches")
+    alone = call.do.flag(managed, ManagerState.alone) is not NO or not call.do.several_processes
+    otherwise = call.do.flag(managed, ManagerState.wraps_otherwise) is not NO and not passes_on
+    if searches is None or searches.any(lambda value: value == NONE) or alone or otherwise:
+        return None
+    static = call.do.own_attribute(managed, "_static") or singleton(NONE)
+    return replace(call, arguments=Arguments((), {"find_unused_parameters": searches, "static_graph": static}))
 
 
 def _deals_out(call: Call, managed: ManagedObject, loader: Loader) -> bool:

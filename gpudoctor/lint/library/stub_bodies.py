@@ -105,7 +105,8 @@ def _as_taken(call: Call) -> Values:
 
 
 @MODELS.callable("gpudoctor.manifest.effects.tell")
-def _tell(call: Call) -> Values:
+def tell(call: Call) -> Values:
+    """What a method returns that the program may have written, called with as many arguments as it takes."""
     method = _written(call)
     return _with_as_many(call, method, call.args[2:]) if method is not None else singleton(NONE)
 

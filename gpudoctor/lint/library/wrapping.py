@@ -93,7 +93,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         ids,
         FALSE if effect.fixed else _broadcasts(call),
         rearranges=not effect.fixed,
-        class_name=call.full_name if effect.fixed else "",
+        class_name=call.full_name if not call.full_name.startswith("torch.") else "",
         own_group=not isinstance(group_of(call.keywords.get("process_group")), DefaultGroup),
     )
     call.emit(
@@ -105,7 +105,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         find_unused=None if effect.fixed else call.switch(-1, "find_unused_parameters"),
         static=call.switch(-1, "static_graph"), certain=certain, opaque=call.open_ended,
         keeps_parameters=call.switch(-1, "use_orig_params"), uncut=_may_stay_whole(call, effect),
-        chosen_where=when,
+        chosen_where=when, handed_to="" if call.do.execution.in_body else None,
     )  # fmt: skip
     if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
         call.do.set_flag(wrapper, WrapperState.finds_unused)

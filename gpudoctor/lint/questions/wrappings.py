@@ -29,8 +29,9 @@ class Wrapping:
 
 def wrappings(program: Program) -> Iterator[Wrapping]:
     """What the program wraps, and what a framework wraps as the program could have done itself."""
+    prepared = {event.made for event in program.events(Prepare)}
     for event in program.events(Wrap, Prepare):
-        if isinstance(event, Wrap):
+        if isinstance(event, Wrap) and event.wrapper not in prepared:
             yield Wrapping(event.wrapper, event.inner, event.kind, event)
         # A wrapper of the framework's own may average in another way than by its forward.
         elif isinstance(event, Prepare) and isinstance(event.made, Wrapper) and _is_ddp(program, event, event.made):

@@ -95,6 +95,23 @@ def own_sharing(program: Managed) -> str:
     return next((shares for name in sorted(program.managed_by) if (shares := framework(name).shares_by)), "")
 
 
+def own_accumulation(program: Managed) -> str:
+    """What adds up the gradients of several batches in the framework in charge; empty where none says."""
+    return next(filter(None, (framework(name).accumulates_by for name in sorted(program.managed_by))), "")
+
+
+def own_search(program: Managed) -> str:
+    """What has the wrapper of the framework in charge look for parameters that a step leaves out; PyTorch's way where
+    none has one of its own."""
+    given = (framework(name).searches_by for name in sorted(program.managed_by))
+    return next(filter(None, given), "give the wrapper `find_unused_parameters=True`")
+
+
+def before_own_loop(program: Managed) -> str:
+    """Where the model can still be changed that the loop of the framework in charge wraps; empty where none does."""
+    return next((place for name in sorted(program.managed_by) if (place := framework(name).wraps_behind)), "")
+
+
 def first_goes_ahead(program: Managed) -> str:
     """What lets the first rank of a node do something before the others in the framework in charge, for a remedy;
     empty where none does."""

@@ -10,14 +10,15 @@ accumulation gains nothing.
 ## Fix
 
 Run all batches of a step but the last under `with model.no_sync():`, the forward too: without it `no_sync` has no
-effect. With Accelerate, `with accelerator.accumulate(model):` around the step does it. No automatic fix.
+effect. With Accelerate, `with accelerator.accumulate(model):` around the step does it; Fabric has
+`fabric.no_backward_sync(model)`. No automatic fix.
 
 ## Silent when
 
 Some optimizer of the model steps after each backward, or its gradients are cleared before the next; the step is left
 out only where the loop ends; the program controls the reduction itself anywhere (`no_sync`, `accumulate`,
 `require_backward_grad_sync`); the model is sharded, where `no_sync` costs memory; the loop passes the model to code
-that could not be read; an engine such as DeepSpeed or Lightning does the step, or Accelerate where batches add up
+that could not be read; an engine such as DeepSpeed does the step, or Accelerate where batches add up
 only with its DeepSpeed plugin.
 
 ## Sources
@@ -39,6 +40,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_for_deepspeed
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
+from gpudoctor.lint.repair.snippets import own_accumulation
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
@@ -85,10 +87,9 @@ class SyncOnEveryMicrobatch(Rule):
 
     def _finding(self, program: Program, backward: Backward, step: OptimizerStep) -> Finding:
         wrapper = averaging_wrapper(program, backward)
-        # What `prepare` has wrapped is in the hands of accelerate, whoever calls `backward`.
-        if wrapper is None or backward.managed or _by_accelerate(program, wrapper):
-            remedy = "Put the batch under `with accelerator.accumulate(model):`, and give the number of batches to "
-            remedy += "`Accelerator(gradient_accumulation_steps=...)`."
+        # What a framework has wrapped is in its hands, whoever calls `backward`.
+        if wrapper is None or backward.managed or _handed_over(program, wrapper):
+            remedy = own_accumulation(program)
         # The wrapper of apex, which alone rearranges nothing, has two methods where torch's has one.
         elif not wrapper.rearranges:
             remedy = f"Call `{wrapper.label}.disable_allreduce()` before the first batch of a step, and "
@@ -140,9 +141,9 @@ def _left_to_engine(backward: Backward, step: OptimizerStep) -> bool:
     return all(any(map(asks_for_deepspeed, when)) for when in left_out or [backward.condition])
 
 
-def _by_accelerate(program: Program, wrapper: Wrapper) -> bool:
+def _handed_over(program: Program, wrapper: Wrapper) -> bool:
     """The program has not wrapped it by itself."""
-    return "accelerate" in program.managed_by and all(wrap.wrapper != wrapper for wrap in program.events(Wrap))
+    return any(wrap.wrapper == wrapper and wrap.handed_to is not None for wrap in program.events(Wrap))
 
 
 _ENOUGH = 2

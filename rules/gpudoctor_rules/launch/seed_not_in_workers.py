@@ -40,8 +40,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
-    from gpudoctor.run.recording import Process
-    from gpudoctor.run.recording.random_facts import Seed
+    from gpudoctor.run.recording import Process, Seed
 
 
 REMEDY = "Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`."

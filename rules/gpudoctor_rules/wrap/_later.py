@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.repair.snippets import before_own_loop, own_search
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Condition, Event, Location, Program, Value
@@ -24,6 +25,16 @@ def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
     # On a path where there is no wrapper, nothing is late.
     around = (wrap for wrap in reversed(wraps) if not wrap.condition.excludes(event.condition))
     return next((wrap for wrap in around if core in program.within(wrap.inner)), None)
+
+
+def before_wrap(program: Program, wrap: Wrap) -> str:
+    """Where the model can still be changed; empty where that is just before the line that wraps it."""
+    return before_own_loop(program) if wrap.handed_to == "" else ""
+
+
+def how_to_search(program: Program, wrap: Wrap) -> str:
+    """What has the wrapper look for parameters that a step leaves out."""
+    return own_search(program) if wrap.handed_to is not None else "give the wrapper `find_unused_parameters=True`"
 
 
 def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:

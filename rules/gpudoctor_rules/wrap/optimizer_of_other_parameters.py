@@ -171,7 +171,8 @@ def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     calls = [program.forwards[identity] for each in grads for identity in each.forwards if identity in program.forwards]
     # A set of them has no order that runs agree about.
     calls.sort(key=lambda call: call.order)
-    trained = [call.module.core for call in calls if call.graph]
+    # That a part of it is called says nothing of the rest.
+    trained = [call.module.core for call in calls if call.graph and not call.followed]
     if any(_related(program, held, core) for core in trained):
         return None
     for core in trained:

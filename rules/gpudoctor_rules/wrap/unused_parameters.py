@@ -34,7 +34,7 @@ from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import UNUSED
-from gpudoctor_rules.wrap._later import ddp_around, trained_after
+from gpudoctor_rules.wrap._later import ddp_around, how_to_search, trained_after
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording, Value
@@ -53,11 +53,13 @@ class UnusedParameters(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for unused in program.events(UnusedPart):
-            if program.managed_by or not _has_parameters(program, unused.part):
+            if not _has_parameters(program, unused.part):
                 continue
             # A model without the wrapper trains on: nobody waits for anything.
             wrap = ddp_around(program, unused.module, unused)
-            if wrap is None or not _waits(wrap) or _has_another_use(program, unused):
+            if wrap is None or (wrap.handed_to is None and program.managed_by) or not _waits(wrap):
+                continue
+            if _has_another_use(program, unused):
                 continue
             if trained_after(program, wrap, wrap) is None:
                 continue
@@ -65,8 +67,7 @@ class UnusedParameters(Rule):
                 unused.location,
                 f"`{unused.name}` has parameters, and `forward` never uses it: `DistributedDataParallel` waits for "
                 "their gradients, and the second step ends with a `RuntimeError`.",
-                remedy=f"Drop `{unused.name}`, freeze it before the wrap, or give the wrapper "
-                "`find_unused_parameters=True`.",
+                remedy=f"Drop `{unused.name}`, freeze it before the wrap, or {how_to_search(program, wrap)}.",
                 because=[(f"{name_of(wrap.wrapper)} is wrapped here", wrap.location)],
             )
 

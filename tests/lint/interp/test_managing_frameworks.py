@@ -212,8 +212,8 @@ def test_the_framework_is_recognised(paper, name: str, source: str):
         assert name.partition(" ")[0].partition(",")[0] in program.managed_by
 
 
-def test_parts_of_models_take_charge_of_nothing(paper):
-    source = loop("""
+PARTS = {
+    "detectron2": """
     from detectron2.data import DatasetCatalog
     from detectron2.modeling import ROIHeads
     DatasetCatalog.register("own", lambda: [])
@@ -221,8 +221,26 @@ def test_parts_of_models_take_charge_of_nothing(paper):
         def __init__(self, cfg):
             super().__init__(num_classes=3)
     model = nn.Sequential(model, Heads(None))
-    """)
-    found = paper(source, launch="auto")
+    """,
+    "mmcv": """
+    from mmcv import Config
+    from mmcv.parallel import MMDistributedDataParallel
+    model = MMDistributedDataParallel(model, device_ids=[0], broadcast_buffers=False)
+    """,
+    "fastai": """
+    from fastai.data.external import URLs, untar_data
+    folder = untar_data(URLs.PETS)
+    """,
+    "speechbrain": """
+    from speechbrain.inference import EncoderClassifier
+    speakers = EncoderClassifier.from_hparams("speechbrain/spkrec-ecapa-voxceleb")
+    """,
+}
+
+
+@pytest.mark.parametrize("source", PARTS.values(), ids=PARTS)
+def test_parts_of_a_framework_take_charge_of_nothing(paper, source: str):
+    found = paper(loop(source), launch="auto")
     assert found.programs
     assert not any(program.managed_by for program in found.programs)
 

@@ -4,6 +4,7 @@ from accelerate.launchers import debug_launcher as debug_launcher
 from accelerate.launchers import notebook_launcher as notebook_launcher
 from accelerate.state import PartialState as PartialState
 from accelerate.utils import DataLoaderConfiguration as DataLoaderConfiguration
+from accelerate.utils import DistributedDataParallelKwargs as DistributedDataParallelKwargs
 from accelerate.utils import DistributedType as DistributedType
 from accelerate.utils import FullyShardedDataParallelPlugin as FullyShardedDataParallelPlugin
 
@@ -19,8 +20,10 @@ from gpudoctor.manifest.effects import (
     collective,
     configures,
     gives_back,
+    held,
     installed_before,
     opens,
+    possibly,
     prepares,
     saves,
     shows,
@@ -66,8 +69,14 @@ class Accelerator:
         deepspeed_plugins=None,
         parallelism_config=None,
         project_config=None,
+        kwargs_handlers=None,
         **more,
     ):
+        listed = surely(isinstance(kwargs_handlers, list))
+        self._searches = self._static = self.state if possibly(kwargs_handlers is not None) and not listed else False
+        for each in kwargs_handlers if listed else []:
+            self._searches = held(each, "find_unused_parameters", self._searches)
+            self._static = held(each, "static_graph", self._static)
         self._before_saving = []
         self.project_configuration = project_config
     @prepares()

@@ -33,6 +33,21 @@ def set_seed(seed, device_specific=False, deterministic=False):
 class DistributedType: ...
 
 @followed()
+class DistributedDataParallelKwargs:
+    def __init__(
+        self,
+        dim=0,
+        broadcast_buffers=True,
+        bucket_cap_mb=25,
+        find_unused_parameters=False,
+        check_reduction=False,
+        gradient_as_bucket_view=False,
+        static_graph=False,
+        **more,
+    ):
+        self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
+
+@followed()
 class DataLoaderConfiguration:
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """Lightning without a `Trainer`."""
 
+from lightning.fabric.strategies import _ddp_options
+
 from gpudoctor.manifest.effects import (
     FirstRank,
     GlobalRank,
@@ -27,6 +29,8 @@ class Fabric:
     is_global_zero: FirstRank
     device: OwnGpu
     strategy: Setting
+    def __init__(self, *, accelerator="auto", strategy="auto", **more):
+        self._searches, self._static = _ddp_options(strategy, False)
     @staticmethod
     @seeds(of="torch cuda numpy python", by="seed")
     def seed_everything(seed=None, workers=None, verbose=True): ...

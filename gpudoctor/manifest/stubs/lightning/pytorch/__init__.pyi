@@ -1,7 +1,9 @@
 """Lightning's own loop: what it calls of a program, in its order."""
 
 import torch
+from lightning.fabric.strategies import _ddp_options
 from lightning.pytorch.loggers import Logger
+from torch.nn.parallel import DistributedDataParallel
 
 from gpudoctor.manifest.effects import (
     FirstRank,
@@ -14,6 +16,7 @@ from gpudoctor.manifest.effects import (
     backpropagates,
     collective,
     follows_loop,
+    forward_of,
     held,
     installed_before,
     made_of,
@@ -98,8 +101,13 @@ class Trainer:
     logger: Logger
     default_root_dir: Setting
     _gpu: OwnGpu
-    def __init__(self, logger=None, *, accelerator="auto", callbacks=None, **more):
+    def __init__(
+        self, logger=None, *, accelerator="auto", strategy="auto", gpus=None, plugins=None, callbacks=None, **more
+    ):
         self._place = self._gpu if surely(accelerator in ("auto", "gpu", "cuda")) else self.strategy
+        # Version 2 takes no `gpus`. Before, DDP searched unless a plugin said otherwise.
+        older = installed_before("lightning", 2) or possibly(gpus is not None)
+        self._searches, self._static = _ddp_options(strategy, self.strategy if possibly(plugins is not None) else older)
         self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
     @saves(path="filepath", checkpoint=True, by_parts=True, waits=True)
     @collective(waits=True)
@@ -128,12 +136,13 @@ class Trainer:
             # It may stand where the loaders do.
             datamodule, given = given, None
         self._connect(model, datamodule, "fit")
+        model.to(self._place)
+        self._wrapper = self._wrap(model)
         made = tell(model, "configure_optimizers")
         self.optimizers = optimizers_in(made)
         self._schedules = self._schedules_in(made)
         loader = self._loader(given, datamodule, model, "train_dataloader")
         evaluated = self._loader(val_dataloaders, datamodule, model, "val_dataloader")
-        model.to(self._place)
         self._tell(model, "on_fit_start")
         self._tell(model, "on_train_start")
         model.train()
@@ -153,6 +162,12 @@ class Trainer:
             self._tell(model, "on_save_checkpoint", self.state)
         self._tell(model, "on_train_end")
         self._tell(model, "on_fit_end")
+    def _wrap(self, model):
+        if surely(self._searches is None) or surely(self.world_size == 1):
+            return None
+        return DistributedDataParallel(
+            model, device_ids=[self._place], find_unused_parameters=self._searches, static_graph=self._static
+        )
     def _step(self, model, batch, batch_idx):
         self._tell(model, "on_train_batch_start", batch, batch_idx, 0)
         out, automatic = None, held(model, "automatic_optimization", True)
@@ -162,10 +177,10 @@ class Trainer:
         elif told_by_name(model, "training_step", "optimizer_idx"):
             # Before version 2: once for each optimizer.
             for index, optimizer in enumerate(self.optimizers):
-                out = self._ended(model, tell(model, "training_step", batch, batch_idx, index))
+                out = self._ended(model, forward_of(self._wrapper, model, "training_step", batch, batch_idx, index))
                 self._optimize(model, out, [optimizer], batch_idx)
         else:
-            out = self._ended(model, tell(model, "training_step", batch, batch_idx, 0))
+            out = self._ended(model, forward_of(self._wrapper, model, "training_step", batch, batch_idx, 0))
             self._optimize(model, out, self.optimizers, batch_idx)
         for told in self._schedules if automatic else []:
             # Those that go by batches.

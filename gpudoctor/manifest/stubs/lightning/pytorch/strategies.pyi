@@ -1,0 +1,3 @@
+"""Those of a `Trainer`."""
+
+from lightning.fabric.strategies import DDPStrategy as DDPStrategy
