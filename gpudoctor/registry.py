@@ -187,7 +187,7 @@ def card_of(module: str, pack: str) -> RuleCard:
         raise _invalid(pack, _place(rule), flaw)
     page = sys.modules[module].__doc__ or ""
     asks = {each for each in ("in_code", "in_launch", "in_run") if getattr(rule, each) is not getattr(Rule, each)}
-    if rule.crash is not None:
+    if rule.crash or rule.drift:
         asks.add("in_run")
     return RuleCard(
         code=rule.code,

@@ -60,13 +60,26 @@ class RuleCard:
 
 @dataclass(frozen=True)
 class CrashText:
-    """The error by which a run ends where the mistake is made, and by no other mistake: a text that it has, and one
-    that it has `also`."""
+    """The error by which a run ends where the mistake is made: a text that it has, or several of which each is one, and
+    one that it has `also`.
 
-    text: str
+    Where other mistakes end so, too, `when` says what must be so besides: `suspected`, that lint tells of the rule
+    there, or something of the recording, as in `shows_when`; of several, with ` or ` between them, one is enough.
+    """
+
+    text: str | tuple[str, ...]
     remedy: str
     because: str = ""
     also: str = ""
+    when: str = ""
+
+
+@dataclass(frozen=True)
+class DriftText:
+    """Why ranks drift apart where the mistake is made although a wrapper averages."""
+
+    because: str
+    remedy: str
 
 
 class Rule:
@@ -80,8 +93,8 @@ class Rule:
     fix_safety: ClassVar[Safety | None] = None
     shows_when: ClassVar[tuple[str, ...]] = ()
     """What must be true of a recording that came to where the mistake would have been seen, so that silence of `in_run`
-    clears a suspicion: attributes, as `ended_well`, or `ranks.saves` for something in the list of some rank. Empty:
-    silence clears nothing."""
+    clears a suspicion: attributes, as `ended_well`, or `ranks.saves` for something in the list of some rank, or that
+    one is not so, as `not distributed`. Empty: silence clears nothing."""
     stops: ClassVar[bool] = False
     """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
     reveals: ClassVar[tuple[str, ...]] = ()
@@ -93,8 +106,10 @@ class Rule:
     errors: ClassVar[tuple[str, ...]] = ()
     """What PyTorch, NCCL, gloo or a framework writes where a program ends by this mistake: one line each, word for
     word, with names and numbers as they may be. The page lists them, so that who searches for one ends there."""
-    crash: ClassVar[CrashText | None] = None
-    """The error that alone tells `in_run` of it."""
+    crash: ClassVar[CrashText | tuple[CrashText, ...]] = ()
+    """The error that tells `in_run` of it, or several."""
+    drift: ClassVar[DriftText | None] = None
+    """What it is to `in_run` that ranks drift apart, where lint suspects this very rule's mistake."""
     of_ranks: ClassVar[bool] = False
     """It is about what several processes do together: it is neither asked nor loaded where a program runs in one, which
     counts as asked, and of the process that starts them by `mp.spawn` it is shown what that makes for them, and not
@@ -116,9 +131,15 @@ class Rule:
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         """The places where a run was seen to make this mistake: two CPU ranks are enough to see it."""
-        if self.crash is not None:
-            told = self.crash
-            yield from self.crashed(recording, told.text, told.also, because=told.because, remedy=told.remedy)
+        for told in self.crash if isinstance(self.crash, tuple) else (self.crash,):
+            if not told.when or any(self._is_so(recording, each) for each in told.when.split(" or ")):
+                for text in (told.text,) if isinstance(told.text, str) else told.text:
+                    yield from self.crashed(recording, text, told.also, because=told.because, remedy=told.remedy)
+        if self.drift is not None:
+            yield from self.drifted(recording, self.drift)
+
+    def _is_so(self, recording: Recording, what: str) -> bool:
+        return self.code in recording.suspected if what == "suspected" else _holds(recording, what)
 
     def could_show(self, recording: Recording) -> bool:
         """The run came to where the mistake would have been seen, so that silence of `in_run` clears a suspicion."""
@@ -135,9 +156,8 @@ class Rule:
             said = crash.summary.replace("`", "'")
             yield self.found(place, f"{who} ended with `{said}`{because and f': {because}'}.", remedy=remedy)
 
-    def drifted(self, recording: Recording, because: str, remedy: str) -> Iterator[Finding]:
-        """Where ranks train that were seen to drift apart although a wrapper averages, if lint suspects this very
-        rule's mistake there.
+    def drifted(self, recording: Recording, told: DriftText) -> Iterator[Finding]:
+        """Where ranks train that were seen to drift apart.
 
         That parameters differ does not say why: flags, parts, types and weights that were changed look alike
         afterwards.
@@ -145,10 +165,9 @@ class Rule:
         drift = recording.drift
         if drift is None or self.code not in recording.suspected or not any(rank.wraps for rank in recording.ranks):
             return
-        at = drift.optimizer.backward or drift.optimizer.place
-        if at is not None:
+        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
             seen = f"After step {drift.step} the ranks held different values in parameter {drift.name}"
-            yield self.found(at, f"{seen}: {because}.", remedy=remedy)
+            yield self.found(at, f"{seen}: {told.because}.", remedy=told.remedy)
 
     def found(
         self,
@@ -197,6 +216,8 @@ class Rule:
 
 
 def _holds(thing: object, path: str) -> bool:
+    if path.startswith("not "):
+        return not _holds(thing, path[4:])
     name, _, rest = path.partition(".")
     value = getattr(thing, name)
     return any(_holds(each, rest) for each in value) if rest else bool(value)

@@ -46,7 +46,7 @@ from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
 from gpudoctor.lint.source.file_queries import most_bytes
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
-from gpudoctor.rule import SOME_PATHS, CrashText, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, DriftText, Rule
 from gpudoctor.triage import Triage
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ __all__ = [
     "ConfigError",
     "Coverage",
     "CrashText",
+    "DriftText",
     "Edit",
     "FileChange",
     "Finding",

@@ -215,6 +215,7 @@ from gpudoctor.lint.flow.condition import Atom as Atom
 from gpudoctor.lint.flow.condition import Condition as Condition
 from gpudoctor.lint.flow.condition import Divergence as Divergence
 from gpudoctor.lint.flow.condition import Literal as Literal
+from gpudoctor.lint.flow.condition import whole as whole
 from gpudoctor.lint.flow.valueset import Binding as Binding
 from gpudoctor.lint.flow.valueset import ValueSet as ValueSet
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile as LaunchFile

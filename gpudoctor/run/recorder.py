@@ -107,6 +107,29 @@ class Recorder:
 
         return careful  # type: ignore[return-value]
 
+    def before(self, called: Callable[..., Any], note: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, of whose calls `note` is told first what each is given."""
+        told = self.guarded(note)
+
+        @functools.wraps(called)
+        def watched(*args: Any, **keywords: Any) -> Any:
+            told(*args, **keywords)
+            return called(*args, **keywords)
+
+        return watched
+
+    def after(self, called: Callable[..., Any], note: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, of whose calls `note` is told what each has returned, and what it was given."""
+        told = self.guarded(note)
+
+        @functools.wraps(called)
+        def watched(*args: Any, **keywords: Any) -> Any:
+            returned = called(*args, **keywords)
+            told(returned, *args, **keywords)
+            return returned
+
+        return watched
+
     def _note(self, instrument: Callable[..., Any], error: Exception) -> None:
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:

@@ -24,7 +24,6 @@ from gpudoctor.run.recording import (
     Failure,
     Fatal,
     Fetch,
-    GeneratorStates,
     OnSigterm,
     ParameterCheck,
     Pass,
@@ -32,11 +31,9 @@ from gpudoctor.run.recording import (
     RecordedGroup,
     RecordedOptimizer,
     RecordedOption,
-    RecordedSplit,
     RecordedWrap,
     Recording,
     Refused,
-    Seed,
     Shared,
     StackFrame,
     Step,
@@ -66,6 +63,7 @@ from gpudoctor.run.recording.framework_facts import (
     SharedAgain,
 )
 from gpudoctor.run.recording.model_facts import Hidden, LayersCutUp, Norms, Search
+from gpudoctor.run.recording.random_facts import GeneratorStates, RecordedSplit, Seed
 
 T = TypeVar("T")
 JsonLine = dict[str, Any]

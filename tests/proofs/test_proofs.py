@@ -60,7 +60,8 @@ def rules_seen_in_runs() -> list[type[Rule]]:
         for value in vars(module).values()
         if inspect.isclass(value) and issubclass(value, Rule) and value.__module__ == module.__name__
     }
-    return sorted((rule for rule in found if rule.in_run is not Rule.in_run or rule.crash), key=lambda rule: rule.code)
+    seen = (rule for rule in found if rule.in_run is not Rule.in_run or rule.crash or rule.drift)
+    return sorted(seen, key=lambda rule: rule.code)
 
 
 def fixture_of(proof: Proof) -> str:

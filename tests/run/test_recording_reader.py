@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import replace
-from gpudoctor.run.recording import ParameterCheck, Process, RecordedSplit, Recording
+from gpudoctor.run.recording import ParameterCheck, Process, Recording
 from gpudoctor.run.recording.call_counts import Loss, Result
+from gpudoctor.run.recording.random_facts import RecordedSplit
 from gpudoctor.run.recording_reader import read
 from tests.support import made_runs
 

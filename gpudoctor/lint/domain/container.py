@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.value import Allocated, Composed, Value, Values, single_of
-from gpudoctor.lint.flow.condition import Divergence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.value import Allocated, Composed, Value, Values, divergence_of, single_of
 from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Divergence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,10 +62,7 @@ class Range(Composed):
 
     @property
     def divergence(self) -> Divergence:
-        found = Divergence.NONE
-        for value in (*self.start, *self.stop):
-            found |= value.divergence
-        return found
+        return divergence_of((*self.start, *self.stop))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +75,7 @@ class Slice(Composed):
 
     @property
     def divergence(self) -> Divergence:
-        found = Divergence.NONE
-        for value in (*(self.start or ()), *(self.stop or ()), *(self.step or ())):
-            found |= value.divergence
-        return found
+        return divergence_of((*(self.start or ()), *(self.stop or ()), *(self.step or ())))
 
 
 @dataclass(frozen=True, eq=False)

@@ -267,6 +267,19 @@ class Const(Value):
 NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
 
 
+def divergence_of(values: Iterable[Value]) -> Divergence:
+    """How far ranks may disagree about what is made of all of these."""
+    found = Divergence.NONE
+    for value in values:
+        found |= value.divergence
+    return found
+
+
+def shards_of(values: Iterable[Value]) -> frozenset[Value]:
+    """The loaders of which this rank saw only its own share when it computed these."""
+    return NO_SHARDS.union(*[value.shards for value in values])
+
+
 @overload
 def single_of(values: Values | None) -> Value | None: ...
 @overload
@@ -427,10 +440,7 @@ class Text(Value):
 
     @property
     def divergence(self) -> Divergence:
-        found = Divergence.NONE
-        for part in self.parts:
-            found |= part.divergence
-        return found
+        return divergence_of(self.parts)
 
     def differs_from(self, other: Value) -> bool:
         text, first = text_of(other), self.parts[0] if self.parts else None
@@ -465,13 +475,8 @@ def _few(parts: list[Value]) -> tuple[Value, ...]:
     if len(parts) <= MAX_PARTS:
         return tuple(parts)
     rest = tuple(parts[MAX_PARTS - 1 :])
-    divergence = Divergence.NONE
-    for part in rest:
-        divergence |= part.divergence
-    return (
-        *parts[: MAX_PARTS - 1],
-        Unknown(Anonymous("rest of a text", rest), "the rest of a long text", "...", divergence),
-    )
+    left = Unknown(Anonymous("rest of a text", rest), "the rest of a long text", "...", divergence_of(rest))
+    return (*parts[: MAX_PARTS - 1], left)
 
 
 class Composed(Value):

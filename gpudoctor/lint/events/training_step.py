@@ -141,6 +141,8 @@ class MakeOptimizer(Event):
     optimizer: Optimizer
     rate_by_size: bool = False
     """Its learning rate is computed from how many there are of something: ranks, GPUs, nodes."""
+    rate_of_own: bool = False
+    """Its learning rate was chosen by what this rank alone has seen."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,10 @@ from gpudoctor.lint.contents import (
     note_rank_decides,
     possible_pairs,
 )
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import fits, formatted, joined, negative, operated
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Operation
@@ -501,8 +503,14 @@ def _yield(m: Evaluator, node: ast.Yield) -> Values:
     return m.unknown(node, "what a generator is sent")
 
 
+_EACH = "def each(source):\n    for item in source:\n        yield item"
+
+
 def _yield_from(m: Evaluator, node: ast.YieldFrom) -> Values:
     source = m.evaluate(node.value)
+    if source.has(Loader) and m.frame.on_yield is not None:
+        # Whoever goes over this generator goes over the batches of that loader.
+        source = m.call(singleton(m.function_at(_EACH, node)), Arguments((source,)), node)
     if isinstance(source.single, Generator) and m.frame.on_yield is not None:
         # Whoever goes over this generator goes over the loops of that one.
         return run_body(m, source.single, m.frame.on_yield, node)

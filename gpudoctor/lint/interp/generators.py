@@ -6,8 +6,10 @@ import ast
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import Enumerated, TupleOf
-from gpudoctor.lint.domain.function import Generator
+from gpudoctor.lint.domain.function import Generator, Instance, function_of
 from gpudoctor.lint.domain.value import singleton
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.interp.assignment import assign
@@ -29,6 +31,13 @@ def generator_of(m: Evaluator, iterable: Values, node: ast.AST) -> tuple[Generat
     only = iterable.single
     if isinstance(only, Generator):
         return only, lambda values: values
+    # `for batch in prefetcher`, an object of the project whose `__iter__` yields.
+    if isinstance(only, Instance):
+        own = find_method(m, only, "__iter__")
+        method = function_of(own.single) if own is not None else None
+        if own is None or method is None or not m.traits_of(method).yields:
+            return None
+        return generator_of(m, m.call(own, NO_ARGUMENTS, node), node)
     # `zip` would need two generators in step, which is not followed.
     if isinstance(only, Enumerated) and only.kind in ("enumerate", "tqdm") and only.items:
         inner = generator_of(m, only.items[0], node)

@@ -18,8 +18,18 @@ from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Instance, class_of
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import NO_SHARDS, Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.domain.value import (
+    Anonymous,
+    Const,
+    Text,
+    Truth,
+    Unknown,
+    Value,
+    Values,
+    divergence_of,
+    shards_of,
+    singleton,
+)
 from gpudoctor.lint.interp.function_traits import Habit
 from gpudoctor.lint.interp.limits import MAX_QUIET_STATEMENTS, SHORT_CALL
 
@@ -117,11 +127,9 @@ def _write(m: Evaluator, key: tuple[Hashable, str], always: Values | None, unkno
 
 def _unknowns(m: Evaluator, habit: Habit, arguments: Arguments, node: ast.AST) -> Callable[[str], Values]:
     """Makes values of which is known how far ranks may disagree about them."""
-    divergence, shards = Divergence.NONE, NO_SHARDS
     written = [each for values in habit.written.values() for each in values or ()]
-    for value in _parts([*arguments.values(), *habit.results, *written]):
-        divergence |= value.divergence
-        shards |= value.shards
+    parts = _parts([*arguments.values(), *habit.results, *written])
+    divergence, shards = divergence_of(parts), shards_of(parts)
 
     def unknown(what: str) -> Values:
         term = Anonymous(what, m.allocation_site(m.place(node)))

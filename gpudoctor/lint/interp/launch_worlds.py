@@ -153,10 +153,10 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
         program, switches, m = _follow(start, project, left, LaunchWorld.SPAWN, Assumptions(m.refinements))
     if program is None:
         return []
-    # Taken for several processes, a plain script would look as if it forgot everything.
-    if not _is_distributed(program) or (
-        start.module.source.cells is not None and program.world is LaunchWorld.TORCHRUN
-    ):
+    # Taken for several processes, a plain script would look as if it forgot everything. What runs notebooks and tests
+    # is one process, too, which may start others.
+    by_one = start.module.source.cells is not None or program.only_tests
+    if not _is_distributed(program) or (by_one and program.world is LaunchWorld.TORCHRUN):
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:
             return [replace(program, world=LaunchWorld.SINGLE)]

@@ -28,7 +28,18 @@ from gpudoctor.lint.domain.symbols import (
 )
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, constant_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    TRUE,
+    Allocated,
+    Const,
+    Text,
+    Truth,
+    Unknown,
+    Value,
+    constant_of,
+    divergence_of,
+)
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.library.library_names import is_canonical
@@ -174,9 +185,7 @@ def open_test(
 ) -> Truth:
     """A test that is not decided: the same question has the same answer wherever it is asked."""
     values = (asked.value,) if isinstance(asked, IsTrue) else (asked.left, asked.right)
-    divergence = Divergence.NONE
-    for value in values:
-        divergence |= value.divergence & ~apart_from
+    divergence = divergence_of(values) & ~apart_from
     # Of settings alone: the user decides it for all ranks at once.
     switch = divergence in SETTLED and all(value.is_setting for value in values)
     return Truth(Literal(Atom(asked, divergence, text, place, switch=switch, bound=bound_in(asked)), True))

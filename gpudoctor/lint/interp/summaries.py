@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, singleton
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, divergence_of, singleton
 from gpudoctor.lint.events.collective import Discard, LeaveLoop
 from gpudoctor.lint.events.files import ChangeFolder, ReadFile
 from gpudoctor.lint.events.host_waits import ClockRead
@@ -60,17 +60,8 @@ def summarized(m: ExecutionState, summary: Summary, arguments: Arguments, node: 
         return None
     # With what it reads changed, it is another value than before.
     key = (key, m.clock) if past is not None else key
-    divergence = Divergence.NONE
-    for value in arguments.values():
-        divergence |= value.divergence
-    return singleton(
-        Unknown(
-            Anonymous("summarized call", (m.text(node), key)),
-            "a long function that was followed before",
-            "",
-            divergence,
-        )
-    )
+    term, apart = Anonymous("summarized call", (m.text(node), key)), divergence_of(arguments.values())
+    return singleton(Unknown(term, "a long function that was followed before", "", apart))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,19 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Attribute, Compares, IsTrue, OneOf
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values, singleton
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Anonymous,
+    Const,
+    Truth,
+    Unknown,
+    Value,
+    Values,
+    divergence_of,
+    singleton,
+)
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart
@@ -476,8 +488,5 @@ def pattern(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
             return parts[0] if len(parts) == 1 else disjunction(parts, "a case", m.place(case)).literal
     for name in [each.name for each in walk(case) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]:
         m.bind(name, m.unknown(case, "part of a matched pattern"))
-    divergence = Divergence.NONE
-    for value in subject:
-        divergence |= value.divergence
     asked = Anonymous("case", (tuple(subject), m.place(case)))
-    return Literal(Atom(asked, divergence, "a case", m.place(case)), True)
+    return Literal(Atom(asked, divergence_of(subject), "a case", m.place(case)), True)

@@ -9,8 +9,8 @@ from itertools import starmap
 from gpudoctor.lint.domain.abstract_state import PathsCell
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import NO_SHARDS, NONE, Const, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import Condition, Divergence
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, divergence_of, shards_of
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union, without_conditions
 from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_KINDS, MAX_VALUES
 
@@ -99,16 +99,12 @@ def _joined(key: Hashable, values: Values) -> Value | None:
 
 
 def _any_of(key: Hashable, values: Values) -> Unknown:
-    divergence, shards = Divergence.NONE, NO_SHARDS
-    for value in values:
-        divergence |= value.divergence
-        # A tensor may have been reduced since on another path: then nothing is certain of what may be either.
-        shards |= value.shards if isinstance(value, Unknown) else NO_SHARDS
+    # A tensor may have been reduced since on another path: then nothing is certain of what may be either.
+    shards = shards_of(value for value in values if isinstance(value, Unknown))
     # A setting that is one of several settings is the same on all ranks still.
     config = all(value.config for value in values)
     why = next((value.why for value in values if isinstance(value, Unknown)), "too many possible values")
     # One of many texts is a text.
     kinds = {type(value.value).__name__ if isinstance(value, Const) else "" for value in values}
-    return Unknown(
-        Widened(key, values), why, "", divergence, config, shards, kind=kinds.pop() if len(kinds) == 1 else ""
-    )
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    return Unknown(Widened(key, values), why, "", divergence_of(values), config, shards, kind=kind)

@@ -25,6 +25,7 @@ from gpudoctor.lint.launchfiles.python_values import (
 )
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, bound_to, show_gpus
+from gpudoctor.manifest.machines import GPUS_OF_INSTANCE
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -41,13 +42,6 @@ _OF_TASKS = {
 _SPREAD_BY = '`distribution={"torch_distributed": {"enabled": True}}`'
 _SPREADS = frozenset({"torch_distributed", "pytorchddp", "smdistributed"})
 """What has SageMaker start a process for each GPU."""
-_GPUS_OF = {
-    **dict.fromkeys(
-        ("p3.2xlarge", "g4dn.xlarge", "g4dn.2xlarge", "g5.xlarge", "g5.2xlarge", "g5.4xlarge", "g6.xlarge"), 1
-    ),
-    **dict.fromkeys(("p3.8xlarge", "g4dn.12xlarge", "g5.12xlarge", "g5.24xlarge", "g6.12xlarge", "g6.24xlarge"), 4),
-    **dict.fromkeys(("p3.16xlarge", "p3dn.24xlarge", "p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge", "g5.48xlarge"), 8),
-}
 _SCRIPT = re.compile(r"\s*#!\S*(?:/| )(?:ba|z)?sh\b")
 _RETURNED = "return"
 """What a function hands back is kept under this name, which no variable can have."""
@@ -220,7 +214,7 @@ class _PythonReader(PythonValues):
         known = isinstance(meant, dict) and (not meant or meant.keys() & _SPREADS)
         if not isinstance(entry, PythonText) or not known or any(each.arg is None for each in call.keywords):
             return
-        gpus = _GPUS_OF.get(kind.removeprefix("ml."))
+        gpus = GPUS_OF_INSTANCE.get(kind.removeprefix("ml."))
         launcher = f"torchrun --nnodes={count or '${_}'} --nproc-per-node={gpus or 'gpu'} --rdzv-endpoint=${{_}}"
         words = [PythonText(each, call.func) for each in (launcher if meant else "python").split()]
         told = [PythonText("${_}", call, open=True)]

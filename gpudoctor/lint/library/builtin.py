@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import reduce
-from operator import or_
 
 from gpudoctor.lint.contents import as_written_by_itself, is_grown, known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
@@ -19,7 +17,6 @@ from gpudoctor.lint.domain.symbols import Attribute, CallResult, Length, MethodR
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import (
     FALSE,
-    NO_SHARDS,
     NONE,
     Anonymous,
     Composed,
@@ -30,7 +27,9 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
     constant_of,
+    divergence_of,
     ends_of,
+    shards_of,
     text_of,
 )
 from gpudoctor.lint.events.collective import LeaveLoop
@@ -52,15 +51,11 @@ FIELD = r"\{(\w+(?:\.\w+)+)"
 def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
     """An unknown result that depends on what the arguments do."""
     given = call.all_values() if values is None else values
-    divergence, config, shards = Divergence.NONE, bool(given), NO_SHARDS
-    for value in given:
-        # Computed from settings only: the same on every rank, so a test of it splits no ranks.
-        config = config and (isinstance(value, (Const, Size)) or value.config)
-        if isinstance(value, Tensor) and is_reduced(call.do, value):
-            continue
-        divergence |= value.divergence
-        shards |= value.shards
-    return singleton(Unknown(CallResult(call.name, call.args), why, call.label, divergence, config, shards))
+    # Computed from settings only: the same on every rank, so a test of it splits no ranks.
+    config = bool(given) and all(isinstance(value, (Const, Size)) or value.config for value in given)
+    own = [value for value in given if not (isinstance(value, Tensor) and is_reduced(call.do, value))]
+    term = CallResult(call.name, call.args)
+    return singleton(Unknown(term, why, call.label, divergence_of(own), config, shards_of(own)))
 
 
 @MODELS.callable("builtins.int", "builtins.float", "builtins.bool")
@@ -388,7 +383,7 @@ def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Valu
     else:
         call.emit(ReadFile, call="open")
     # What is read from a file that each rank has for itself is its own.
-    divergence = reduce(or_, (each.divergence for each in path or ()), Divergence.NONE)
+    divergence = divergence_of(path or ())
     opened = OpenFile(call.allocation_site(), path, mode, spelled)
     return call.unknown(opened, "an open file", divergence, escaped_from="io.open")
 
@@ -548,5 +543,5 @@ def _folded(call: Call, text: str) -> Value:
     if found is not None:
         return found
     # `"logs/RANK".replace("RANK", str(rank))` is another text on each rank.
-    divergence = reduce(or_, (value.divergence for value in flatten(call.do, call.all_values())), Divergence.NONE)
+    divergence = divergence_of(flatten(call.do, call.all_values()))
     return Unknown(MethodResult(Const(text), call.name, call.args), "text", call.label, divergence)

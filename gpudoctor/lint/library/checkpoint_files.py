@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import or_
 
 from gpudoctor.lint.analyses.state_dicts import origin, taken, written
 from gpudoctor.lint.contents import pairs
@@ -14,7 +12,7 @@ from gpudoctor.lint.domain.heuristics import PIPELINE
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Value, Values, divergence_of, single_of, text_of
 from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState, as_path
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
@@ -103,7 +101,7 @@ def report_written(call: Call, file: Values | None, content: Sequence[Values]) -
     for value in file or ():
         match value.term:
             case OpenFile(path=ValueSet() as path):
-                divergence |= reduce(or_, (each.divergence for each in path), value.divergence)
+                divergence |= divergence_of((value, *path))
             case _:
                 divergence |= value.divergence
     report(call.do, "file", content, call.place, divergence=divergence)

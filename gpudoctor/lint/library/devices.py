@@ -175,13 +175,14 @@ def moved_to(call: Call) -> tuple[Values | None, bool]:
 def moved_by_type(call: Call) -> Values | None:
     """Where `.type(torch.cuda.FloatTensor)` brings a tensor; None where it only converts, as with `torch.float32`."""
     given = call.arg(0, "dtype")
-    only = given.single if given is not None else None
-    name = only.name if isinstance(only, Library) else text_of(only)
-    if name is None:
-        return devices_of(given, call.place)
-    if not name.startswith("torch.") or not name.endswith("Tensor"):
-        return None
-    return singleton(Device("cuda" if name.startswith("torch.cuda.") else "cpu", None, call.place))
+    return devices_of(given.map(lambda each: _of_type(each, call.place)), call.place) if given is not None else None
+
+
+def _of_type(value: Value, place: Location) -> Value:
+    name = value.name if isinstance(value, Library) else text_of(value)
+    if name is None or not name.startswith("torch.") or not name.endswith("Tensor"):
+        return value
+    return Device("cuda" if name.startswith("torch.cuda.") else "cpu", None, place)
 
 
 def named_dtype(call: Call) -> str:

@@ -20,7 +20,17 @@ from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.heuristics import LOSS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import FALSE, NO_SHARDS, NONE, TRUE, Const, Value, Values, single_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Const,
+    Value,
+    Values,
+    divergence_of,
+    shards_of,
+    single_of,
+)
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
@@ -175,10 +185,7 @@ def _meet_weights(call: Call, module: Module | Wrapper, core: Module, devices: V
 
 def _output(call: Call, core: Module, tensors: tuple[Tensor, ...], device: Value | None, identity: Hashable) -> Tensor:
     """What the model makes of its inputs."""
-    divergence, shards = Divergence.NONE, NO_SHARDS
-    for tensor in tensors:
-        divergence |= tensor.divergence
-        shards |= tensor.shards
+    divergence = divergence_of(tensors)
     # What a model says about the rows that a rank has chosen for itself tells nobody which rank it is.
     if divergence & Divergence.RANK:
         divergence = divergence & ~Divergence.RANK | Divergence.LOCAL
@@ -191,7 +198,7 @@ def _output(call: Call, core: Module, tensors: tuple[Tensor, ...], device: Value
         forwards=frozenset([identity]) | inner, graph=asked and not call.do.evaluating,
         batch_of=next((t.batch_of for t in tensors if t.batch_of), None),
         # Without a tensor that was followed, ranks are taken to see different data.
-        shards=shards, dependence=divergence if tensors else Divergence.LOCAL,
+        shards=shards_of(tensors), dependence=divergence if tensors else Divergence.LOCAL,
     )  # fmt: skip
     if core.made_by.startswith(_COMPUTES_LOSS):
         note_loss(call, output)

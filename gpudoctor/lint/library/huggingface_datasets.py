@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
-
 from gpudoctor.lint.domain.provenance import is_table
 from gpudoctor.lint.domain.symbols import Loaded
-from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values, divergence_of
 from gpudoctor.lint.events.data_loading import Split
 from gpudoctor.lint.events.event_context import agreement_on
-from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
 
 _SEED_OF = {"shuffle": 0, "train_test_split": 4}
@@ -24,8 +20,8 @@ def _load(call: Call) -> Values:
     table = streaming is None or streaming.single == FALSE
     loaded = Loaded(call.name, tuple(call.arguments), table)
     # `split=f"train[{rank}%:...]"`: a share of the rank.
-    divergence = reduce(or_, (value.divergence for value in call.all_values()), Divergence.NONE)
-    return call.unknown(loaded, f"what {call.name} returns", divergence, escaped_from=call.name)
+    apart = divergence_of(call.all_values())
+    return call.unknown(loaded, f"what {call.name} returns", apart, escaped_from=call.name)
 
 
 @MODELS.method(Unknown, "to_iterable_dataset")

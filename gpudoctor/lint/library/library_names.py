@@ -25,7 +25,7 @@ def canonical(name: str) -> str:
 
 def is_canonical(name: str) -> bool:
     """All that has this name is called so: two such names mean two things, and neither a class of the project."""
-    return name.startswith("torch.")
+    return name.startswith(("torch.", "builtins."))
 
 
 # Without them any logger would end all rules of absence.
@@ -63,7 +63,7 @@ DATA_METHODS = frozenset(
 that change a tensor, arithmetic, as in the `step` of an optimizer; `zero_` is left out, which may clear a gradient."""
 ABOUT_FORM = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "dtype", "stride", "element_size"})
 """What is asked of tensors and arrays only, and not about the numbers in them."""
-PLAIN = frozenset({"builtins.object", "abc.ABC"})
+PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
 """Bases from which nothing but what every object has is inherited."""
 MODULE = "torch.nn.Module"
 """The base of all models. Its constructor calls that of no class after it."""

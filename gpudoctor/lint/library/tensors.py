@@ -35,7 +35,19 @@ from gpudoctor.lint.domain.heuristics import LOSS
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, MarkKind, Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import NO_SHARDS, NONE, Anonymous, Const, Text, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import (
+    NO_SHARDS,
+    NONE,
+    Anonymous,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    divergence_of,
+    shards_of,
+    single_of,
+)
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
@@ -183,12 +195,8 @@ def as_reduced(do: LibraryContext, tensor: Tensor, read_at: Location | None = No
     written = do.state(tensor, TensorState.written_items)
     if written is None:
         return tensor
-    divergence, shards = tensor.dependence, tensor.shards
-    for value in written:
-        if isinstance(value, (Tensor, Unknown)):
-            divergence |= value.divergence
-            shards |= value.shards
-    return replace(tensor, shards=shards, dependence=divergence)
+    known = [tensor, *(value for value in written if isinstance(value, (Tensor, Unknown)))]
+    return replace(tensor, shards=shards_of(known), dependence=divergence_of(known))
 
 
 NOT_DIFFERENTIABLE = operations("answers", "without_graph")
@@ -216,12 +224,9 @@ def filled(value: Value, numbers: list[Value]) -> Value:
     if not isinstance(value, Tensor):
         return value
     known = [each for each in numbers if isinstance(each, (Tensor, Unknown))]
-    dependence, shards = Divergence.NONE, NO_SHARDS
-    for each in known:
-        dependence, shards = dependence | each.divergence, shards | each.shards
     return replace(
-        value, origin=TensorOrigin.FACTORY, graph=False, forwards=frozenset(), batch_of=None, shards=shards,
-        dependence=dependence, used=frozenset(),
+        value, origin=TensorOrigin.FACTORY, graph=False, forwards=frozenset(), batch_of=None, shards=shards_of(known),
+        dependence=divergence_of(known), used=frozenset(),
     )  # fmt: skip
 
 
@@ -708,8 +713,7 @@ def report(
     shards = shards_in(do, values)
     if shards:
         shown = next(value for value in values if shards_in(do, [value]))
-        for value in values:
-            divergence |= value.divergence
+        divergence |= divergence_of(values)
         do.emit(
             MetricShown, at=place, how=how, value=shown, shards=shards, divergence=divergence, averaged=averaged
         )  # fmt: skip

@@ -21,7 +21,7 @@ from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, divergence_of, single_of
 from gpudoctor.lint.events.data_loading import DrawsNoise
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
@@ -176,10 +176,7 @@ def _operation(call: Call) -> Values:
         mean = whole and takes_mean(call.keywords.get("reduction"))
         result = after_operation(last, given, of_extent(result, extent))
         return singleton(joined(as_loss(cut(result, last), last, whole, mean), operands, last))
-    divergence = Divergence.NONE
-    for value in given:
-        divergence |= value.divergence
-    return singleton(call.result(divergence=divergence))
+    return singleton(call.result(divergence=divergence_of(given)))
 
 
 def _operands(call: Call) -> list[Value]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work
@@ -38,6 +36,7 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
+    divergence_of,
     of_kinds,
     single_of,
 )
@@ -154,11 +153,10 @@ def _rank_and_size(call: Call) -> Values:
 
 @MODELS.effect(GroupEffect)
 def _new_group(call: Call, effect: GroupEffect) -> Values:
-    members = reduce(or_, (each.divergence for each in _members(call)), Divergence.NONE)
     call.emit(
         # A collective itself: also ranks outside the new group must call it.
         Collective, call="new_group", in_place=False, arguments=tuple(call.keywords),
-        group_exists=group_exists(call.do), members=members, makes_group=True,
+        group_exists=group_exists(call.do), members=divergence_of(_members(call)), makes_group=True,
     )  # fmt: skip
     made = singleton(Group(call.allocation_site(), call.place, call.label))
     # These give the group of this rank, and all of them.

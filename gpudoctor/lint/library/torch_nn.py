@@ -38,7 +38,7 @@ from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw, PartsNamed
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
-from gpudoctor.lint.library.devices import default_device, made_on, moved_to, named_dtype, use
+from gpudoctor.lint.library.devices import default_device, made_on, moved_by_type, moved_to, named_dtype, use
 from gpudoctor.lint.library.dropped_layers import note_missed
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.tensors import made
@@ -440,6 +440,9 @@ def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None
     # CPU is only the default of what we saw; whoever made the rest may have moved it.
     if own is None or (own.single == CPU and _may_be_elsewhere(do, core)):
         return None
+    # A model without weights is nowhere: those that it trains were not seen.
+    if not depth and own.single == CPU and has_parameters(do, core) is False:
+        return None
     children = children_of(do, core) if depth <= _DEVICE_DEPTH else ()
     parts = [(part, device_of(do, part, depth + 1)) for part in children if part != core]
     # Mostly all are where it is itself, those without parameters, too.
@@ -465,12 +468,12 @@ def _holds_own(do: LibraryContext, core: Module) -> bool:
     return do.flag(core, ModuleState.own_parameters) is not NO or do.flag(core, ModuleState.own_buffers) is not NO
 
 
-@MODELS.method(Module, "to", "cuda", "cpu", "to_empty", "xpu", "npu")
-@MODELS.method(Wrapper, "to", "cuda", "cpu", "to_empty")
+@MODELS.method(Module, "to", "cuda", "cpu", "to_empty", "xpu", "npu", "type")
+@MODELS.method(Wrapper, "to", "cuda", "cpu", "to_empty", "type")
 def _move(call: Call[Module | Wrapper]) -> Values:
     note_used(call.do, call.receiver)
     module = call.receiver
-    devices, dtype = moved_to(call)
+    devices, dtype = (moved_by_type(call), True) if call.name == "type" else moved_to(call)
     # Unlike a tensor, a module moves in place: a discarded result is no mistake here.
     use(call, devices, "move", call.argument_places.get("0"))
     call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
@@ -525,8 +528,8 @@ def _with_parts(do: LibraryContext, module: Value) -> Iterator[Value]:
                 waiting += do.parts.get(part, ())
 
 
-@MODELS.method(Module, "half", "float", "double", "bfloat16", "type", "apply", "share_memory", "eval", "train")
-@MODELS.method(Wrapper, "half", "float", "double", "bfloat16", "type", "apply", "eval", "train")
+@MODELS.method(Module, "half", "float", "double", "bfloat16", "apply", "share_memory", "eval", "train")
+@MODELS.method(Wrapper, "half", "float", "double", "bfloat16", "apply", "eval", "train")
 def _returns_itself(call: Call[Module | Wrapper]) -> Values:
     module = call.receiver
     if call.name in ("eval", "train"):

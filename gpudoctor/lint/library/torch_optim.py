@@ -29,6 +29,7 @@ from gpudoctor.lint.events.training_step import (
     ScalerCall,
     SchedulerStep,
 )
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import guess
 from gpudoctor.lint.library.sharding import note_copied
@@ -119,8 +120,10 @@ def new_optimizer(call: Call) -> Optimizer:
     # "not in the optimizer" may be said only where all that went in is known; `**extra` holds no second `params`.
     complete = complete and (given is not None or not call.open_ended)
     made = Optimizer(call.allocation_site(), call.place, call.label, call.name, modules, complete)
-    by_size = any(isinstance(part, Size) for part in provenance_of(call.arg(1, "lr")))
-    call.emit(MakeOptimizer, optimizer=made, rate_by_size=by_size)
+    rate = call.arg(1, "lr")
+    by_size = any(isinstance(part, Size) for part in provenance_of(rate))
+    own = any(each.condition.depending_on(Divergence.LOCAL) for each in rate.bindings) if rate is not None else False
+    call.emit(MakeOptimizer, optimizer=made, rate_by_size=by_size, rate_of_own=own)
     return made
 
 

@@ -17,7 +17,17 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
-from gpudoctor.lint.domain.value import NO_SHARDS, UNBOUND, Anonymous, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import (
+    UNBOUND,
+    Anonymous,
+    Unknown,
+    Value,
+    Values,
+    divergence_of,
+    shards_of,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
@@ -67,14 +77,9 @@ def _compare_arrays(do: LibraryContext, values: list[Value], node: ast.AST) -> V
     arrays = [each for each in values if computes(each.escaped_from)]
     if len(arrays) < len(values):
         return None
-    divergence = Divergence.NONE
-    for each in arrays:
-        divergence |= each.divergence
-    answers = CallResult("numpy.equal", tuple(arrays))
-    shards = NO_SHARDS.union(*(each.shards for each in arrays))
-    return singleton(
-        Unknown(answers, "answers for each item", do.text(node, 40), divergence, False, shards, "numpy.equal")
-    )
+    answers, text = CallResult("numpy.equal", tuple(arrays)), do.text(node, 40)
+    apart, shards = divergence_of(arrays), shards_of(arrays)
+    return singleton(Unknown(answers, "answers for each item", text, apart, False, shards, "numpy.equal"))
 
 
 @told(HOOKS.library_call)
@@ -98,8 +103,7 @@ def _unknown_result(do: LibraryContext, name: str, arguments: Arguments, node: a
     if any(isinstance(value, Tensor) for values in given for value in values):
         return _with_shards(_unread(do, [value for values in given for value in values], node), shards)
     for values in given if not computes(name) else (leaf for each in given for leaf in alternatives(do, each)):
-        for value in values:
-            divergence |= value.divergence
+        divergence |= divergence_of(values)
     given_by_name = tuple(sorted(arguments.keywords.items(), key=lambda item: item[0]))
     why, settings = f"what {name} returns", gives_settings(name)
     term = CallResult(name, (arguments.positional, given_by_name))
@@ -240,8 +244,8 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     if isinstance(value, Unknown) and not from_settings(value) and not is_harmless(value.escaped_from):
         divergence |= Divergence.UNREAD
     # `saved["best"].to(device)` is the same number on the GPU of each rank.
-    for each in given if not isinstance(value, Unknown) or _method_of(value) not in _MOVES else ():
-        divergence |= each.divergence
+    if not isinstance(value, Unknown) or _method_of(value) not in _MOVES:
+        divergence |= divergence_of(given)
     term = CallResult(value, arguments.key)
     # What it comes from says more than that it was returned.
     why = value.why or "what an unknown callable returns"

@@ -26,9 +26,11 @@ from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.file_queries import CONTENT, KeptAnswers, answer_to, digest_of
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import is_package
-from gpudoctor.record import fields
+from gpudoctor.record import fields, replace
 
 if TYPE_CHECKING:
+    from enum import Enum
+
     from gpudoctor.lint.request import Request
     from gpudoctor.lint.source.file import Sources
 
@@ -37,6 +39,8 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_ENTRY_BYTES = 2 * 1024 * 1024
 _KEPT_OF_FULL = 0.75
 _GLANCES = "glances at "
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, RecursionError)
+"""What comes of a file that is not there, was cut off, or was written by nobody knows whom."""
 
 Examine = Callable[[Sequence[str]], Iterator[EntryResult]]
 """What comes of entries, one after the other."""
@@ -97,11 +101,15 @@ class Cache:
             looks = self._memory.looks
             return {path: seen for path, key in keys.items() if (seen := looks.get((path, key))) is not None}
         kept = self._read_glances()
-        return {path: glance for path, key in keys.items() if (glance := _glance(path, kept.get(key))) is not None}
+        # Another file with the same text may have been the one that was looked at.
+        return {
+            path: replace(kept[key], path=path, shown=shown_path(path)) for path, key in keys.items() if key in kept
+        }
 
     def _keep_glances(self, keys: Mapping[str, str], looks: Mapping[str, FileTraits | Unreadable]) -> None:
         if self._memory is None:
-            self._write(_GLANCES + self._asked_for, _packed_glances(keys, looks))
+            seen = {keys[path]: each for path, each in looks.items() if isinstance(each, FileTraits) and path in keys}
+            self._write(_GLANCES + self._asked_for, _sealed(_packed(tuple(seen.items()))))
             return
         for path, each in looks.items():
             if isinstance(each, FileTraits) and path in keys:
@@ -111,28 +119,26 @@ class Cache:
         if self._memory is not None:
             self._memory.keep(self._memory.results, (self._entry(path), self._meant), result)
         elif self._folder:
-            self._write(self._entry(path), _packed(result))
+            self._write(self._entry(path), _text_of(result))
 
     def _known(self, path: str) -> EntryResult | None:
         if self._memory is not None:
             kept = self._memory.results.get((self._entry(path), self._meant))
             return kept if kept is not None and self._holds(kept.asked) else None
         try:
-            asked, examined = _unpacked(self._read(self._entry(path)))
-        # Written by nobody knows whom, or cut off.
-        except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+            asked, examined = _result_of(self._read(self._entry(path)))
+        except _DAMAGED:
             return None
         return examined if self._holds(asked) else None
 
     def _holds(self, asked: KeptAnswers) -> bool:
         return all(self._answer(*each) == answer for each, answer in asked.items())
 
-    def _read_glances(self) -> dict[str, list[Any]]:
+    def _read_glances(self) -> dict[str, FileTraits]:
         try:
-            found = _checked(self._read(_GLANCES + self._asked_for))
-        except (OSError, ValueError, RecursionError):
+            return dict(_unpacked(_checked(self._read(_GLANCES + self._asked_for))))
+        except _DAMAGED:
             return {}
-        return found if isinstance(found, dict) else {}
 
     def __enter__(self) -> Cache:
         return self
@@ -227,11 +233,47 @@ def _stamps(folder: str) -> Iterator[tuple[str, int, int]]:
 
 
 # --- as text ---------------------------------------------------------------------------------------------------------
-# By hand: `gpudoctor.plain` would take 1.6 ms more to begin with, where a known script takes 50, and 0.13 ms
-# in place of 0.09 for each entry.
+# Not by `gpudoctor.plain`, which would take 1.6 ms more to begin with, where a known script takes 50.
+
+_RECORDS: tuple[type[Any], ...] = (
+    Coverage, Edit, Ending, EngineUser, EntryResult, FileTraits, Finding, Fix, Location, ProgramFacts, Related, Silence,
+    Unreadable,
+)  # fmt: skip
+_ENUMS: tuple[type[Enum], ...] = (Cause, Followed, Role, Safety, SeenIn, Severity)
+_LEFT_OUT = frozenset({"asked", "by", "cell", "failures", "needs", "repair"})
+"""Fields that are empty in a result, or kept beside it."""
+_FIELDS = {kind: [each.name for each in fields(kind) if each.name not in _LEFT_OUT] for kind in _RECORDS}
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_RECORDS, *_ENUMS)}
+_SET = "set"
 
 
-def _sealed(plain: dict[str, Any]) -> str:
+def _packed(value: Any) -> Any:
+    """As JSON: records, enums and sets are objects with the name of their kind, and tuples are lists."""
+    kind = type(value)
+    if kind in _FIELDS:
+        return {kind.__name__: [_packed(getattr(value, name)) for name in _FIELDS[kind]]}
+    if kind in _ENUMS:
+        return {kind.__name__: value.value}
+    if kind is frozenset:
+        return {_SET: sorted(value)}
+    return [*map(_packed, value)] if kind is tuple else value
+
+
+def _unpacked(plain: Any) -> Any:
+    """What `_packed` has made this of."""
+    if type(plain) is list:
+        # Most are of texts and numbers, which are what they are.
+        return tuple([each if type(each) not in (list, dict) else _unpacked(each) for each in plain])
+    if type(plain) is not dict:
+        return plain
+    ((name, held),) = plain.items()
+    if name == _SET:
+        return frozenset(held)
+    kind = _KINDS[name]
+    return kind(**dict(zip(_FIELDS[kind], _unpacked(held), strict=True))) if kind in _FIELDS else kind(held)
+
+
+def _sealed(plain: Any) -> str:
     """The data as text, with what tells whether it is whole."""
     import json
 
@@ -248,156 +290,11 @@ def _checked(text: str) -> Any:
     return json.loads(rest)
 
 
-def _packed(examined: EntryResult) -> str:
-    plain = {
-        "asked": [[name, path, answer] for (name, path), answer in examined.asked.items()],
-        "shown": examined.shown,
-        "findings": [_plain_finding(each) for each in examined.findings],
-        "files": sorted(examined.files),
-        "unreadable": [_plain_unreadable(each) for each in examined.unreadable],
-        "partly": examined.partly,
-        "limits": list(examined.limits),
-        "coverage": [_plain_coverage(each) for each in examined.coverage],
-        "facts": examined.facts and _plain_facts(examined.facts),
-    }
-    return _sealed(plain)
+def _text_of(result: EntryResult) -> str:
+    return _sealed([[[name, path, answer] for (name, path), answer in result.asked.items()], _packed(result)])
 
 
-def _unpacked(text: str) -> tuple[KeptAnswers, EntryResult]:
-    plain = _checked(text)
-    examined = EntryResult(
-        shown=plain["shown"],
-        findings=tuple(map(_finding, plain["findings"])),
-        files=frozenset(plain["files"]),
-        unreadable=tuple(Unreadable(*fields) for fields in plain["unreadable"]),
-        partly=plain["partly"],
-        limits=tuple(plain["limits"]),
-        coverage=tuple(map(_coverage, plain["coverage"])),
-        facts=plain["facts"] and ProgramFacts(*map(_fact, plain["facts"])),
-    )
-    return {(name, path): answer for name, path, answer in plain["asked"]}, examined
-
-
-def _packed_glances(keys: Mapping[str, str], looks: Mapping[str, FileTraits | Unreadable]) -> str:
-    seen = [(path, each) for path, each in looks.items() if isinstance(each, FileTraits) and path in keys]
-    return _sealed({keys[path]: [each.role, each.quiet, each.commented, each.is_test] for path, each in seen})
-
-
-def _glance(path: str, plain: Any) -> FileTraits | None:
-    try:
-        role, quiet, commented, is_test = plain
-        return FileTraits(path, shown_path(path), Role(role), bool(quiet), bool(commented), bool(is_test))
-    except (TypeError, ValueError):
-        return None
-
-
-def _plain_finding(each: Finding) -> list[Any]:
-    fix = each.fix and [each.fix.safety.value, each.fix.title, [[*_spot(e.location), e.text] for e in each.fix.edits]]
-    related = [[*_spot(place.location), place.message] for place in each.related]
-    unwritten = each.unwritten and each.unwritten.value
-    words = [each.code, each.name, each.severity.value, each.message, each.remedy, each.world, each.launcher]
-    cause = each.cause and _spot(each.cause)
-    rest = [each.seen_in.value, _spot(each.location), related, fix, cause, unwritten, each.doubt]
-    return [*words, *rest, each.started_by]
-
-
-def _finding(plain: list[Any]) -> Finding:
-    code, name, severity, message, remedy, world, launcher, seen_in, *rest = plain
-    spot, related, fix, cause, unwritten, doubt, started_by = rest
-    return Finding(
-        code,
-        name,
-        Severity(severity),
-        message,
-        Location(*spot),
-        remedy,
-        tuple(Related(text, Location(*place)) for *place, text in related),
-        SeenIn(seen_in),
-        fix and Fix(Safety(fix[0]), fix[1], tuple(Edit(Location(*place), text) for *place, text in fix[2])),
-        world,
-        launcher,
-        cause=cause and Location(*cause),
-        unwritten=unwritten and Safety(unwritten),
-        doubt=doubt,
-        started_by=started_by,
-    )
-
-
-def _plain_coverage(each: Coverage) -> list[Any]:
-    end = each.ended_by and [each.ended_by.reason, _place(each.ended_by.at)]
-    silent, idle = list(map(_plain_silence, each.silent_for)), list(map(_plain_silence, each.idle))
-    trains = [_spot(at) for at in each.trains_at]
-    known = [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains, idle]
-    return [*known, each.weight, each.awaits, each.started]
-
-
-def _coverage(plain: list[Any]) -> Coverage:
-    path, world, followed, loops, end, silent, trains, idle, weight, awaits, started = plain
-    return Coverage(
-        path,
-        world,
-        Followed(followed),
-        loops,
-        end and Ending(end[0], _location(end[1])),
-        tuple(map(_silence, silent)),
-        tuple(Location(*each) for each in trains),
-        tuple(map(_silence, idle)),
-        weight,
-        tuple(awaits),
-        started,
-    )
-
-
-def _plain_facts(each: ProgramFacts) -> list[Any]:
-    return [_plain_fact(getattr(each, name.name)) for name in fields(ProgramFacts)]
-
-
-def _plain_fact(value: Any) -> Any:
-    if isinstance(value, Location):
-        return {"at": _spot(value)}
-    if isinstance(value, EngineUser):
-        return {"engine": [_plain_fact(getattr(value, name.name)) for name in fields(EngineUser)]}
-    return [_plain_fact(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _fact(plain: Any) -> Any:
-    if isinstance(plain, dict):
-        return EngineUser(*map(_fact, plain["engine"])) if "engine" in plain else Location(*plain["at"])
-    return tuple(map(_fact, plain)) if isinstance(plain, list) else plain
-
-
-def _plain_silence(each: Silence) -> list[Any]:
-    return [each.cause.value, each.rules, each.what, _place(each.at), each.missed, each.about, each.beside]
-
-
-def _silence(plain: list[Any]) -> Silence:
-    cause, rules, what, at, missed, about, beside = plain
-    return Silence(Cause(cause), tuple(rules), what, _location(at), missed, about, beside)
-
-
-def _place(at: Location | None) -> list[Any] | None:
-    return _spot(at) if at is not None else None
-
-
-def _location(spot: list[Any] | None) -> Location | None:
-    return Location(*spot) if spot is not None else None
-
-
-def _spot(at: Location) -> list[Any]:
-    return [at.path, at.line, at.column, at.end_line, at.end_column]
-
-
-def _plain_unreadable(file: Unreadable) -> list[Any]:
-    return [
-        file.path,
-        file.shown,
-        file.line,
-        file.column,
-        file.message,
-        file.needs_python,
-        file.by_limit,
-        file.opened,
-        file.in_cell,
-        file.refused,
-        file.first,
-    ]
+def _result_of(text: str) -> tuple[KeptAnswers, EntryResult]:
+    asked, result = _checked(text)
+    found: EntryResult = _unpacked(result)
+    return {(name, path): answer for name, path, answer in asked}, found

@@ -63,27 +63,10 @@ class _Accelerators:
         self._schedules.install(sys.modules["accelerate.scheduler"].AcceleratedScheduler)
 
     def _before(self, owner: Any, name: str, note: Callable[..., None]) -> None:
-        """Tell of each call what it is given."""
-        called, noted = getattr(owner, name), self._guarded(note)
-
-        @functools.wraps(called)
-        def watched(*args: Any, **keywords: Any) -> Any:
-            noted(*args, **keywords)
-            return called(*args, **keywords)
-
-        setattr(owner, name, watched)
+        setattr(owner, name, self._state.recorder.before(getattr(owner, name), note))
 
     def _after(self, owner: Any, name: str, note: Callable[..., None]) -> None:
-        """Tell of each call what it has returned, and what it was given."""
-        called, noted = getattr(owner, name), self._guarded(note)
-
-        @functools.wraps(called)
-        def watched(*args: Any, **keywords: Any) -> Any:
-            made = called(*args, **keywords)
-            noted(made, *args, **keywords)
-            return made
-
-        setattr(owner, name, watched)
+        setattr(owner, name, self._state.recorder.after(getattr(owner, name), note))
 
     def _within(self, owner: Any, name: str) -> None:
         """Count how often a context is entered, and how often it holds the step back."""
@@ -188,13 +171,7 @@ class _Schedules:
 
     def install(self, prepared: Any) -> None:
         """Watch where schedules are made, and how they step."""
-        make, step = LRScheduler.__init__, prepared.step
-        made, stepped = self._state.recorder.guarded(self._note_made), self._state.recorder.guarded(self._note_step)
-
-        @functools.wraps(make)
-        def watched_make(scheduler: Any, *args: Any, **keywords: Any) -> None:
-            made(scheduler)
-            make(scheduler, *args, **keywords)
+        step, stepped = prepared.step, self._state.recorder.guarded(self._note_step)
 
         @functools.wraps(step)
         def watched_step(scheduler: Any, *args: Any, **keywords: Any) -> None:
@@ -203,7 +180,7 @@ class _Schedules:
             step(scheduler, *args, **keywords)
             stepped(inner, before)
 
-        LRScheduler.__init__ = watched_make
+        LRScheduler.__init__ = self._state.recorder.before(LRScheduler.__init__, self._note_made)
         prepared.step = watched_step
 
     def note(self, accelerator: Any, scheduler: Any, *args: Any, **keywords: Any) -> None:
@@ -218,7 +195,7 @@ class _Schedules:
                 "place": None,
             }
 
-    def _note_made(self, scheduler: Any) -> None:
+    def _note_made(self, scheduler: Any, *args: Any, **keywords: Any) -> None:
         self._made[scheduler] = self._state.recorder.place()
 
     def _note_step(self, scheduler: Any, before: int | None) -> None:

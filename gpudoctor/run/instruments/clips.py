@@ -45,36 +45,21 @@ class Clips:
             for module in (clip_grad, torch.nn.utils):
                 setattr(module, name, watched)
         when_imported(_SHARDING, self._state.recorder.guarded(self._watch_sharding))
-        self._watch_scaler()
+        GradScaler.step = self._state.recorder.before(GradScaler.step, self._note_scaled)
 
-    def _watch_scaler(self) -> None:
+    def _note_scaled(self, scaler: Any, optimizer: Any, *args: Any, **keywords: Any) -> None:
         """Remember of which optimizer the gradients are still scaled when its scaler steps it."""
-        scaler = GradScaler
-        step, note = scaler.step, self._state.recorder.guarded(self._note_scaled)
-
-        @functools.wraps(step)
-        def watched(self: Any, optimizer: Any, *args: Any, **keywords: Any) -> Any:
-            note(self, optimizer)
-            return step(self, optimizer, *args, **keywords)
-
-        scaler.step = watched
-
-    def _note_scaled(self, scaler: Any, optimizer: Any) -> None:
         known = scaler._per_optimizer_states.get(id(optimizer))
         unscaled = known is not None and known["stage"] is not OptState.READY
         self._scaled = id(optimizer) if scaler.is_enabled() and not unscaled else 0
 
     def _watch_sharding(self) -> None:
-        """Remember the models of which each rank holds a part, and whose tensors do not know that."""
         owner = sys.modules[_SHARDING].FullyShardedDataParallel
-        make, noted = owner.__init__, self._state.recorder.guarded(self._sharding.add)
+        owner.__init__ = self._state.recorder.after(owner.__init__, self._note_sharded)
 
-        @functools.wraps(make)
-        def watched(model: Any, *args: Any, **keywords: Any) -> None:
-            make(model, *args, **keywords)
-            noted(model)
-
-        owner.__init__ = watched
+    def _note_sharded(self, made: None, model: Any, *args: Any, **keywords: Any) -> None:
+        """Remember the models of which each rank holds a part, and whose tensors do not know that."""
+        self._sharding.add(model)
 
     def counted(self, optimizer: Any) -> dict[str, int]:
         """Those of an optimizer that has stepped: all, those before any backward of this step, those after all, and

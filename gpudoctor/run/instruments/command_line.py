@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import functools
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -14,32 +13,22 @@ _NAME = "local_rank"
 
 def watch(state: State) -> None:
     """Keep what was parsed until training begins: programs overwrite options. Write down refused command lines."""
-    parse, refuse = argparse.ArgumentParser.parse_known_args, argparse.ArgumentParser.error
-    keep, told = state.recorder.guarded(_keep), state.recorder.guarded(_tell_refused)
-
-    @functools.wraps(parse)
-    def watched(self: argparse.ArgumentParser, *args: Any, **keywords: Any) -> Any:
-        parsed = parse(self, *args, **keywords)
-        keep(state, parsed)
-        return parsed
-
-    @functools.wraps(refuse)
-    def watched_refuse(self: argparse.ArgumentParser, message: str) -> NoReturn:
-        told(state, message)
-        refuse(self, message)
-
-    argparse.ArgumentParser.parse_known_args = watched  # type: ignore[method-assign]
-    argparse.ArgumentParser.error = watched_refuse  # type: ignore[method-assign]
+    parser, line = argparse.ArgumentParser, _CommandLine(state)
+    parser.parse_known_args = state.recorder.after(parser.parse_known_args, line.keep)  # type: ignore[method-assign]
+    parser.error = state.recorder.before(parser.error, line.tell_refused)  # type: ignore[method-assign]
 
 
-def _keep(state: State, parsed: Any) -> None:
-    options = parsed[0]
-    if isinstance(options, argparse.Namespace) and hasattr(options, _NAME):
-        state.options = options, state.recorder.place()
+class _CommandLine:
+    def __init__(self, state: State) -> None:
+        self._state = state
 
+    def keep(self, parsed: Any, *args: Any, **keywords: Any) -> None:
+        options = parsed[0]
+        if isinstance(options, argparse.Namespace) and hasattr(options, _NAME):
+            self._state.options = options, self._state.recorder.place()
 
-def _tell_refused(state: State, message: str) -> None:
-    state.write("refused", text=str(message)[:500], place=state.recorder.place())
+    def tell_refused(self, parser: argparse.ArgumentParser, message: str) -> None:
+        self._state.write("refused", text=str(message)[:500], place=self._state.recorder.place())
 
 
 def tell_local_rank(state: State) -> None:

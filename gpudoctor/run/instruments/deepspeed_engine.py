@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -35,17 +34,7 @@ class _Engines:
         """Put ourselves before both."""
         owner = sys.modules[_MODULE].DeepSpeedEngine
         for name, note in (("backward", self._note_backward), ("step", self._note_step)):
-            self._watch(owner, name, self._state.recorder.guarded(note))
-
-    def _watch(self, owner: Any, name: str, note: Any) -> None:
-        called = getattr(owner, name)
-
-        @functools.wraps(called)
-        def watched(engine: Any, *args: Any, **keywords: Any) -> Any:
-            note(engine, *args, **keywords)
-            return called(engine, *args, **keywords)
-
-        setattr(owner, name, watched)
+            setattr(owner, name, self._state.recorder.before(getattr(owner, name), note))
 
     def _note_backward(self, engine: Any, loss: Any = None, *args: Any, **keywords: Any) -> None:
         # Accelerate and Transformers call it as it should be called.

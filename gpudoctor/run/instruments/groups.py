@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 from collections.abc import Callable
@@ -27,74 +26,50 @@ def watch(state: State) -> None:
     if not dist.is_available():
         return
     state.recorder.guarded(listener.keep_collectives)()
-    make = c10d.init_process_group
-    tell = state.recorder.guarded(_tell)
-    # A line of its own, so that whoever waits for the others here is known by then.
-    listen = state.recorder.guarded(listener.listen)
+    groups = _Groups(state)
+    # Two of them, so that whoever waits for the others here is known by then.
+    _watch(state, "init_process_group", groups.listen)
+    _watch(state, "init_process_group", groups.note_made)
+    state.recorder.guarded(_watch)(state, "new_group", groups.note_subgroup)
+    state.recorder.guarded(_watch)(state, "destroy_process_group", groups.rest)
 
-    @functools.wraps(make)
-    def watched(*args: Any, **keywords: Any) -> Any:
-        tell(state, make, args, keywords)
-        listen(state)
-        make(*args, **keywords)
 
+def _watch(state: State, name: str, note: Callable[..., None]) -> None:
+    watched = state.recorder.before(getattr(c10d, name), note)
     for module in (c10d, dist):
-        vars(module)["init_process_group"] = watched
-    state.recorder.guarded(_watch_subgroups)(state)
-    state.recorder.guarded(_watch_ends)(state)
+        vars(module)[name] = watched
 
 
-def _watch_ends(state: State) -> None:
-    """PyTorch waits for gloo's threads with Python locked, which one that still puts its work down waits for."""
-    destroy = c10d.destroy_process_group
-    rest = state.recorder.guarded(let_backends_rest)
-
-    @functools.wraps(destroy)
-    def watched(*args: Any, **keywords: Any) -> Any:
-        rest()
-        return destroy(*args, **keywords)
-
-    for module in (c10d, dist):
-        vars(module)["destroy_process_group"] = watched
-
-
-def _watch_subgroups(state: State) -> None:
-    make = c10d.new_group
-    tell = state.recorder.guarded(_Subgroups(state).tell)
-
-    @functools.wraps(make)
-    def watched(*args: Any, **keywords: Any) -> Any:
-        tell()
-        return make(*args, **keywords)
-
-    for module in (c10d, dist):
-        vars(module)["new_group"] = watched
-
-
-class _Subgroups:
+class _Groups:
     def __init__(self, state: State) -> None:
         self._state = state
-        self._made = 0
+        self._subgroups = 0
 
-    def tell(self) -> None:
-        self._made += 1
+    def note_made(self, *args: Any, **keywords: Any) -> None:
+        given = inspect.signature(c10d.init_process_group).bind(*args, **keywords).arguments
+        method = given.get("init_method") or "env://"
+        self._state.write(
+            "init_process_group",
+            place=self._state.recorder.place(),
+            again=dist.is_initialized(),
+            rank=_number(given.get("rank")),
+            size=_number(given.get("world_size")),
+            timeout=given.get("timeout") is not None,
+            address=os.environ.get("MASTER_ADDR", "") if method.startswith("env://") else method,
+        )
+
+    def listen(self, *args: Any, **keywords: Any) -> None:
+        listener.listen(self._state)
+
+    def note_subgroup(self, *args: Any, **keywords: Any) -> None:
+        self._subgroups += 1
         # A library that makes groups knows why.
-        if self._made <= _MOST_GROUPS and called_by_own():
+        if self._subgroups <= _MOST_GROUPS and called_by_own():
             self._state.write("new_group", step=self._state.steps, place=self._state.recorder.place())
 
-
-def _tell(state: State, make: Callable[..., Any], args: Any, keywords: Any) -> None:
-    given = inspect.signature(make).bind(*args, **keywords).arguments
-    method = given.get("init_method") or "env://"
-    state.write(
-        "init_process_group",
-        place=state.recorder.place(),
-        again=dist.is_initialized(),
-        rank=_number(given.get("rank")),
-        size=_number(given.get("world_size")),
-        timeout=given.get("timeout") is not None,
-        address=os.environ.get("MASTER_ADDR", "") if method.startswith("env://") else method,
-    )
+    def rest(self, *args: Any, **keywords: Any) -> None:
+        # PyTorch waits for gloo's threads with Python locked, which one that still puts its work down waits for.
+        let_backends_rest()
 
 
 def _number(given: Any) -> int | None:

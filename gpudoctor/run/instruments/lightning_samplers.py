@@ -41,31 +41,15 @@ class _DrawnLists:
         if not self._watching:
             self._watching = True
             for name in _AT_RANDOM:
-                self._watch_making(getattr(samplers, name))
+                kind = getattr(samplers, name)
+                kind.__init__ = self._state.recorder.before(kind.__init__, self._note_made)
         owner = sys.modules[module]._DatasetSamplerWrapper
-        draw, note = owner.reset, self._state.recorder.guarded(self._note)
+        owner.reset = self._state.recorder.after(owner.reset, self._note)
 
-        @functools.wraps(draw)
-        def watched(wrapper: Any) -> None:
-            draw(wrapper)
-            note(wrapper)
-
-        owner.reset = watched
-
-    def _watch_making(self, kind: Any) -> None:
-        make, note = kind.__init__, self._state.recorder.guarded(self._note_made)
-
-        @functools.wraps(make)
-        def watched(sampler: Any, *args: Any, **keywords: Any) -> None:
-            note(sampler)
-            make(sampler, *args, **keywords)
-
-        kind.__init__ = watched
-
-    def _note_made(self, sampler: Any) -> None:
+    def _note_made(self, sampler: Any, *args: Any, **keywords: Any) -> None:
         self._made[sampler] = self._state.recorder.place()
 
-    def _note(self, wrapper: Any) -> None:
+    def _note(self, drawn: None, wrapper: Any) -> None:
         self._often += 1
         if self._often > _MOST:
             return

@@ -56,28 +56,15 @@ EpochsTold = weakref.WeakKeyDictionary[Any, tuple[int, Any]]
 def _watch_samplers(state: State) -> EpochsTold:
     """Write a line where a sampler that shares data out is made, and remember which of them are told the epoch."""
     told: EpochsTold = weakref.WeakKeyDictionary()
-    make, tell = DistributedSampler.__init__, DistributedSampler.set_epoch
 
-    def note_made(dataset: Any) -> None:
+    def note_made(sampler: Any, dataset: Any, *args: Any, **keywords: Any) -> None:
         state.write("sampler", dataset=id(dataset), place=state.recorder.place())
 
-    def note_told(sampler: Any) -> None:
+    def note_told(sampler: Any, *args: Any, **keywords: Any) -> None:
         told[sampler] = told.get(sampler, (0, None))[0] + 1, state.recorder.place()
 
-    made, heard = state.recorder.guarded(note_made), state.recorder.guarded(note_told)
-
-    @functools.wraps(make)
-    def watched_make(self: Any, dataset: Any, *args: Any, **keywords: Any) -> None:
-        made(dataset)
-        make(self, dataset, *args, **keywords)
-
-    @functools.wraps(tell)
-    def watched_tell(self: Any, *args: Any, **keywords: Any) -> None:
-        heard(self)
-        tell(self, *args, **keywords)
-
-    DistributedSampler.__init__ = watched_make
-    DistributedSampler.set_epoch = watched_tell
+    DistributedSampler.__init__ = state.recorder.before(DistributedSampler.__init__, note_made)
+    DistributedSampler.set_epoch = state.recorder.before(DistributedSampler.set_epoch, note_told)
     return told
 
 
@@ -91,17 +78,11 @@ class _Loaders:
 
     def install(self) -> None:
         """Watch where a pass begins, where samples are drawn and where a batch is handed out."""
-        make, start = DataLoader.__init__, DataLoader.__iter__
+        start = DataLoader.__iter__
         draw, following = data._BaseDataLoaderIter._next_index, data._BaseDataLoaderIter.__next__
         begin, end = self._state.recorder.guarded(self._begin), self._state.recorder.guarded(self._end_of_beginning)
         drawn, handed = self._state.recorder.guarded(self._drawn), self._state.recorder.guarded(self._handed_out)
-        over, made = self._state.recorder.guarded(self._over), self._state.recorder.guarded(self._make)
-        state = self._state
-
-        @functools.wraps(make)
-        def watched_make(loader: Any, *args: Any, **keywords: Any) -> None:
-            made(loader)
-            make(loader, *args, **keywords)
+        over, state = self._state.recorder.guarded(self._over), self._state
 
         @functools.wraps(start)
         def watched_start(loader: Any) -> Any:
@@ -150,12 +131,12 @@ class _Loaders:
                 handed(here, batch, waited)
             return batch
 
-        DataLoader.__init__ = watched_make
+        DataLoader.__init__ = state.recorder.before(DataLoader.__init__, self._note_made)
         DataLoader.__iter__ = watched_start
         data._BaseDataLoaderIter._next_index = watched_draw
         data._BaseDataLoaderIter.__next__ = watched_next
 
-    def _make(self, loader: Any) -> None:
+    def _note_made(self, loader: Any, *args: Any, **keywords: Any) -> None:
         self._state.loaders_made[loader] = self._state.recorder.place()
 
     def _begin(self, loader: Any) -> None:

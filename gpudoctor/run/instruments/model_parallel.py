@@ -20,21 +20,14 @@ def watch(state: State) -> None:
 
 
 def _install(state: State) -> None:
-    package = sys.modules[_PACKAGE]
-    cut, told = package.parallelize_module, set[tuple[int, ...]]()
-    note = state.recorder.guarded(functools.partial(_note, state, told))
+    package: Any = sys.modules[_PACKAGE]
+    told: set[tuple[int, ...]] = set()
 
-    @functools.wraps(cut)
-    def watched(module: Any, device_mesh: Any = None, *args: Any, **keywords: Any) -> Any:
-        note(device_mesh)
-        return cut(module, device_mesh, *args, **keywords)
+    def note(module: Any, device_mesh: Any = None, *args: Any, **keywords: Any) -> None:
+        # Without one it takes that of a block around it, which torch keeps to itself.
+        ranks = tuple(device_mesh.mesh.flatten().tolist()) if device_mesh is not None else ()
+        if len(ranks) > 1 and ranks not in told:
+            told.add(ranks)
+            state.write("layers cut up", ranks=ranks, place=state.recorder.place())
 
-    setattr(package, cut.__name__, watched)
-
-
-def _note(state: State, told: set[tuple[int, ...]], mesh: Any) -> None:
-    # Without one it takes that of a block around it, which torch keeps to itself.
-    ranks = tuple(mesh.mesh.flatten().tolist()) if mesh is not None else ()
-    if len(ranks) > 1 and ranks not in told:
-        told.add(ranks)
-        state.write("layers cut up", ranks=ranks, place=state.recorder.place())
+    package.parallelize_module = state.recorder.before(package.parallelize_module, note)

@@ -80,15 +80,7 @@ def _noticed(state: State, seed: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _watch_splits(state: State) -> None:
-    split = data.random_split
-    told = state.recorder.guarded(_RandomnessLog(state).split)
-
-    @functools.wraps(split)
-    def watched(*args: Any, **keywords: Any) -> Any:
-        parts = split(*args, **keywords)
-        told(parts)
-        return parts
-
+    watched = state.recorder.after(data.random_split, _RandomnessLog(state).split)
     data.random_split = data.dataset.random_split = watched
 
 
@@ -100,7 +92,7 @@ class _RandomnessLog:
     def seed(self, number: Any) -> None:
         self._write("seed", seed=int(number))
 
-    def split(self, parts: Any) -> None:
+    def split(self, parts: Any, *args: Any, **keywords: Any) -> None:
         self._write("split", parts=[id(part) for part in parts])
 
     def _write(self, kind: str, **facts: Any) -> None:

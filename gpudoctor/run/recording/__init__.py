@@ -36,6 +36,7 @@ from gpudoctor.run.recording.framework_facts import (
     SharedAgain,
 )
 from gpudoctor.run.recording.model_facts import Hidden, LayersCutUp, Norms, Search
+from gpudoctor.run.recording.random_facts import GeneratorStates, RecordedSplit, Seed
 
 _SENTENCE = 200
 _METRIC = 64
@@ -181,35 +182,10 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Seed:
-    """The seed of torch was set, after so many steps."""
-
-    seed: int
-    step: int
-    place: Location | None
-
-
-@dataclass(frozen=True)
 class OnSigterm:
     """What a process does at SIGTERM instead of ending: nothing, or what stands at `place`."""
 
     ignored: bool
-    place: Location | None
-
-
-@dataclass(frozen=True)
-class GeneratorStates:
-    """Names of the states of torch's generators (`cuda` is its GPU's), of Python's and of numpy's, after a step."""
-
-    step: int
-    states: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class RecordedSplit:
-    """A data set was split at random into these parts."""
-
-    parts: tuple[int, ...]
     place: Location | None
 
 
@@ -526,6 +502,11 @@ class Process:
         return tuple(each for each in self.passes if each.trains)
 
     @property
+    def later_epochs(self) -> tuple[Pass, ...]:
+        """Those behind the first of them."""
+        return self.training_passes[1:]
+
+    @property
     def evaluations(self) -> tuple[Pass, ...]:
         return tuple(each for each in self.passes if not each.trains and each.batches)
 
@@ -682,6 +663,11 @@ class Recording:
     def trained(self) -> bool:
         """Some rank made a step."""
         return any(each.steps for each in self.ranks)
+
+    @cached_property
+    def all_read_data(self) -> bool:
+        """Several ranks have each trained on batches of a loader: of the whole of the data, or of a share."""
+        return self.distributed and all(rank.training_passes for rank in self.ranks)
 
     @cached_property
     def drift(self) -> Drift | None:

@@ -43,7 +43,7 @@ from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace,
 from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Program, Recording, Value
+    from gpudoctor.api.pack import Condition, Program, Value
 
 
 _IN_PLACE = "Compile in place, with `model.compile()`, which leaves the keys as they are."
@@ -63,11 +63,19 @@ class WrapperPrefixInCheckpoint(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (Save, LoadState)
-    crash = CrashText(
-        "Missing key(s) in state_dict",
-        also="module.",
-        because="the names of a wrapper begin with 'module.', and those of the model inside do not",
-        remedy="Save `model.module.state_dict()`, and load it into the model inside, too.",
+    crash = (
+        CrashText(
+            "Missing key(s) in state_dict",
+            also="module.",
+            because="the names of a wrapper begin with 'module.', and those of the model inside do not",
+            remedy="Save `model.module.state_dict()`, and load it into the model inside, too.",
+        ),
+        CrashText(
+            "Missing key(s) in state_dict",
+            also=WrapperKind.COMPILED.key_prefix,
+            because="the names of a compiled model begin with '_orig_mod.', and those of the model inside do not",
+            remedy=_IN_PLACE,
+        ),
     )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -121,16 +129,6 @@ class WrapperPrefixInCheckpoint(Rule):
                 severity=Severity.ERROR,
                 repair=_unwrap(state.owner, state.place) if inner and len(program.worlds) < 2 else None,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from super().in_run(recording)
-        yield from self.crashed(
-            recording,
-            "Missing key(s) in state_dict",
-            WrapperKind.COMPILED.key_prefix,
-            because="the names of a compiled model begin with '_orig_mod.', and those of the model inside do not",
-            remedy=_IN_PLACE,
-        )
 
     def _saved_bare(
         self, program: Program, save: Save, entry: str, state: StateDict, when: Condition

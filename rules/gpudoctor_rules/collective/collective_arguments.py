@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.record import dataclass
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
@@ -94,6 +94,10 @@ class CollectiveArguments(Rule):
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "flaw"),)
+    crash = CrashText(
+        ("Must specify global_rank or group_rank", "must NOT be specified on non-destination ranks"),
+        remedy="Give the rank that sends or receives, as `src=0` or `dst=0`, and a list of results on that rank only.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a program mostly skips these calls: the mistake waits for the second process.
@@ -115,13 +119,7 @@ class CollectiveArguments(Rule):
             if into_one is not None and into_one.place is not None:
                 yield self.found(into_one.place, f"`{into_one.call}` {ALIASED.message}", remedy=ALIASED.remedy)
                 return
-        for text in ("Must specify global_rank or group_rank", "must NOT be specified on non-destination ranks"):
-            yield from self.crashed(
-                recording,
-                text,
-                remedy="Give the rank that sends or receives, as `src=0` or `dst=0`, and a list of results on that "
-                "rank only.",
-            )
+        yield from super().in_run(recording)
 
 
 def _remark(program: Program, event: Collective) -> Remark | None:

@@ -34,10 +34,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
 
 
 class GatherCutsGradient(Rule):
@@ -52,6 +52,13 @@ class GatherCutsGradient(Rule):
     of_ranks = True
     needs = (Backward,)
     looks_at = ((Backward, "cuts"),)
+    crash = CrashText(
+        ("does not require grad", "Expected to have finished reduction in the prior iteration"),
+        because="a gather returns copies that no gradient flows through",
+        remedy="Put the rank's own tensor back in its place, or use `torch.distributed.nn.all_gather`.",
+        # Many ways lead to a loss without a graph.
+        when="suspected",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, nothing is gathered.
@@ -65,15 +72,4 @@ class GatherCutsGradient(Rule):
                     remedy="Put the rank's own tensor back in its place, `gathered[dist.get_rank()] = ...`, or gather "
                     "with `torch.distributed.nn.functional.all_gather`.",
                     because=[("the loss that is made of it is backpropagated here", event.location)],
-                )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        # Many ways lead to a loss without a graph.
-        if self.code in recording.suspected:
-            for text in ("does not require grad", "Expected to have finished reduction in the prior iteration"):
-                yield from self.crashed(
-                    recording,
-                    text,
-                    because="a gather returns copies that no gradient flows through",
-                    remedy="Put the rank's own tensor back in its place, or use `torch.distributed.nn.all_gather`.",
                 )

@@ -32,10 +32,14 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.collective import ResultUsed
 from gpudoctor.lint.repair.repair import Repair, Unassign
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
+
+
+_NO_TENSOR = "a collective returns a handle or nothing, not a tensor"
+_GIVEN = "Use the tensor that was given to the collective: it holds the result."
 
 
 class InPlaceCollectiveResultUsed(Rule):
@@ -53,6 +57,11 @@ class InPlaceCollectiveResultUsed(Rule):
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
     needs = (ResultUsed,)
+    crash = (
+        CrashText("_distributed_c10d.Work'", because=_NO_TENSOR, remedy=_GIVEN),
+        # What None came from, an error does not say.
+        CrashText("'NoneType' object has no attribute", because=_NO_TENSOR, remedy=_GIVEN, when="suspected"),
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(ResultUsed):
@@ -62,17 +71,6 @@ class InPlaceCollectiveResultUsed(Rule):
                 remedy=_remedy(event),
                 because=[(f"it is {event.use} here", event.location)],
                 repair=_drop(event),
-            )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        # What None came from, an error does not say.
-        nothing = ["'NoneType' object has no attribute"] if self.code in recording.suspected else []
-        for text in ("_distributed_c10d.Work'", *nothing):
-            yield from self.crashed(
-                recording,
-                text,
-                because="a collective returns a handle or nothing, not a tensor",
-                remedy="Use the tensor that was given to the collective: it holds the result.",
             )
 
 

@@ -1,17 +1,20 @@
-"""An optimizer or its learning rate schedule steps on some ranks only, while all of them train.
+"""An optimizer or its learning rate schedule steps on some ranks only, or on each by a number of its own.
 
 ## What goes wrong
 
 Each rank (each process, one for each GPU) has a copy of the model, of the optimizer and of the schedule.
 `DistributedDataParallel` averages the gradients and nothing else: the copies stay equal because each rank makes the
 same step with the same learning rate. With `if rank == 0: scheduler.step(metric)` the rate falls on rank 0 alone, and
-with `if rank == 0: optimizer.step()` the other models never learn. No error is raised. The weights of the ranks drift
-apart, and gradients of different models are averaged.
+with `if rank == 0: optimizer.step()` the other models never learn. So it is with a `ReduceLROnPlateau` that is told the
+loss of this rank's own shard, which stops falling in another epoch than that of the others, and with a learning rate
+that each rank has looked for on its own batches. No error is raised. The weights of the ranks drift apart, and
+gradients of different models are averaged.
 
 ## Fix
 
 Step on all ranks, outside of the test on the rank. `ReduceLROnPlateau` needs the same metric everywhere: reduce it over
-the ranks first, or `broadcast` it from rank 0. No automatic fix, since the metric may exist on rank 0 only.
+the ranks first, or `broadcast` it from rank 0, as a learning rate that was looked for. No automatic fix, since the
+metric may exist on rank 0 only.
 
 ## Silent when
 
@@ -29,10 +32,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
-from gpudoctor.lint.events.training_step import Backward, OptimizerStep, SchedulerStep
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
@@ -41,13 +45,14 @@ from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Location, Program, Recording, Value
 
-TrainingStep = OptimizerStep | SchedulerStep
+_ALIKE = "It takes ranks whose own numbers lead to different rates."
+TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer
 
 
 class StepOnSomeRanks(Rule):
-    """An optimizer or its learning rate schedule steps on some ranks only, while all of them train."""
+    """An optimizer or its learning rate schedule steps on some ranks only, or on each by a number of its own."""
 
     code = "GPU516"
     name = "step-on-some-ranks"
@@ -56,16 +61,20 @@ class StepOnSomeRanks(Rule):
     shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)
-    looks_at = ((OptimizerStep, "rank_guards"), (SchedulerStep, "rank_guards"))
+    looks_at = (
+        (OptimizerStep, "rank_guards"),
+        (SchedulerStep, "rank_guards"),
+        (SchedulerStep, "shards"),
+        (MakeOptimizer, "rate_of_own"),
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.managed_by:
             return
         steps: list[TrainingStep] = list(program.events(OptimizerStep))
         steps += program.events(SchedulerStep)
-        if not any(step.rank_guards for step in steps):
-            return
         backwards = [each.event for each in steps_together(program) if isinstance(each.event, Backward)]
+        yield from self._by_own_numbers(program, backwards)
         for place, events, _ in reached_alone(steps, _stepped):
             step = events[0]
             if _learns_alone(program, step, backwards) or _is_shared(program, step):
@@ -81,6 +90,25 @@ class StepOnSomeRanks(Rule):
                 needs=parted_by(events),
             )
 
+    def _by_own_numbers(self, program: Program, backwards: list[Backward]) -> Iterator[Finding]:
+        """All ranks step, each with a learning rate of its own."""
+        told: set[Location] = set()
+        for event in program.events(SchedulerStep, MakeOptimizer):
+            how = _own_number(event)
+            if not how or event.location in told or event.rank_guards:
+                continue
+            if _learns_alone(program, event, backwards) or _is_shared(program, event):
+                continue
+            told.add(event.location)
+            yield self.found(
+                at=event.location,
+                message=f"{name_of(_stepped(event), 'the optimizer')} {how}: the ranks learn at different rates, and "
+                "their weights drift apart.",
+                remedy="Reduce the number over all ranks before, with `dist.all_reduce`, or broadcast that of rank 0.",
+                severity=Severity.WARNING,
+                doubt=_ALIKE,
+            )
+
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         # That parameters differ does not say why: only the code does.
         drift = recording.drift
@@ -90,13 +118,21 @@ class StepOnSomeRanks(Rule):
             yield self.found(
                 at,
                 f"After step {drift.step} the ranks held different values in parameter {drift.name}: an optimizer or "
-                "its schedule steps on some of them only.",
+                "its schedule steps on some of them only, or on each by a number of its own.",
                 remedy="Step on all ranks, with the same learning rate.",
             )
 
 
+def _own_number(event: SchedulerStep | MakeOptimizer) -> str:
+    """How it comes to a learning rate of its own on each rank; empty where it does not."""
+    if isinstance(event, MakeOptimizer):
+        return "gets a learning rate that each rank has chosen by its own batches" if event.rate_of_own else ""
+    loader = min((each for each in event.shards if isinstance(each, Loader)), key=lambda each: each.place, default=None)
+    return f"is told what each rank has computed from its own shard of `{loader.label}`" if loader is not None else ""
+
+
 def _stepped(step: TrainingStep) -> Value:
-    return step.optimizer if isinstance(step, OptimizerStep) else step.scheduler
+    return step.scheduler if isinstance(step, SchedulerStep) else step.optimizer
 
 
 def _learns_alone(program: Program, step: TrainingStep, backwards: list[Backward]) -> bool:
@@ -106,7 +142,8 @@ def _learns_alone(program: Program, step: TrainingStep, backwards: list[Backward
     if not isinstance(optimizer, Optimizer):
         return True
     around = {loop.identity for loop in step.loops if loop.repeats}
-    together = (each for each in backwards if any(loop.identity in around for loop in each.loops))
+    made = isinstance(step, MakeOptimizer)
+    together = (each for each in backwards if made or any(loop.identity in around for loop in each.loops))
     return not any(not each.rank_guards and feeds(program, each, optimizer) for each in together)
 
 

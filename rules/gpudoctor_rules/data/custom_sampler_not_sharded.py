@@ -56,6 +56,7 @@ class CustomSamplerNotSharded(Rule):
     code = "GPU311"
     name = "custom-sampler-not-sharded"
     severity = Severity.ERROR
+    shows_when = ("all_read_data",)
     of_ranks = True
     needs = (Iterate,)
 
@@ -105,9 +106,6 @@ class CustomSamplerNotSharded(Rule):
                     f"`{each.training.sampler}` gives all ranks the same.",
                     remedy="Let the sampler yield every `world_size`-th place, from `rank` on.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
 
 def _only_sampler(loader: Loader, when: Condition) -> Sampler | None:

@@ -58,6 +58,7 @@ class DataSplitOverModelParallel(Rule):
     code = "GPU321"
     name = "data-split-over-model-parallel"
     severity = Severity.ERROR
+    shows_when = ("ranks.cut_up", "ranks.training_passes")
     of_ranks = True
     needs = (ForwardShared,)
 
@@ -97,9 +98,6 @@ class DataSplitOverModelParallel(Rule):
                     remedy=FOR_ALL if len(cut.ranks) == len(recording.ranks) else FROM_MESH,
                     because=[("the layers are split here", cut.place)] if cut.place is not None else (),
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(rank.cut_up and rank.training_passes for rank in recording.ranks)
 
 
 def _differ(one: Pass, other: Pass) -> bool:

@@ -77,6 +77,7 @@ class MissingDistributedSampler(Rule):
     code = "GPU301"
     name = "missing-distributed-sampler"
     severity = Severity.ERROR
+    shows_when = ("all_read_data",)
     fix_safety = Safety.UNSAFE
     of_ranks = True
     needs = (Iterate,)
@@ -125,9 +126,6 @@ class MissingDistributedSampler(Rule):
                     "`sampler.set_epoch(epoch)` at the start of each epoch.",
                     because=[("the ranks train on these batches", each.training.place)],
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
 
 def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repair | None:

@@ -48,7 +48,8 @@ from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
-    from gpudoctor.run.recording import GeneratorStates, Pass, Process
+    from gpudoctor.run.recording import Pass, Process
+    from gpudoctor.run.recording.random_facts import GeneratorStates
 
 REMEDY = "Give each rank its own: `torch.manual_seed(seed + rank)`."
 BY_ACCELERATE = "Give each rank its own: `accelerate.utils.set_seed(seed, device_specific=True)`."

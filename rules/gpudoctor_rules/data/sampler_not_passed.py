@@ -43,6 +43,7 @@ class SamplerNotPassed(Rule):
     code = "GPU307"
     name = "sampler-not-passed"
     severity = Severity.ERROR
+    shows_when = ("all_read_data",)
     fix_safety = Safety.UNSAFE
     needs = (MakeSampler,)
 
@@ -80,9 +81,6 @@ class SamplerNotPassed(Rule):
                     remedy="Pass it: `DataLoader(dataset, sampler=sampler, ...)`, without `shuffle`.",
                     because=[("the sampler is made here", each.shared_elsewhere.place)],
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
 
 def _hand_over(sampler: Sampler, loader: Loader) -> Repair:

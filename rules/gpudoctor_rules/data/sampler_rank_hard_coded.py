@@ -61,6 +61,7 @@ class SamplerRankHardCoded(Rule):
     code = "GPU305"
     name = "sampler-rank-hard-coded"
     severity = Severity.ERROR
+    shows_when = ("all_read_data",)
     errors = NO_SUCH_RANK
     fix_safety = Safety.UNSAFE
     needs = (MakeSampler,)
@@ -97,9 +98,6 @@ class SamplerRankHardCoded(Rule):
                 "their shards overlap, and other samples are never trained on.",
                 remedy="Leave `seed` out, or give all ranks the same.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
     def _of(self, program: Program, event: MakeSampler) -> Iterator[Finding]:
         sampler, alone = event.sampler, _is_alone(program, event)

@@ -52,6 +52,7 @@ class SamplerWithoutProcessGroup(Rule):
     code = "GPU304"
     name = "sampler-without-process-group"
     severity = Severity.ERROR
+    shows_when = ("not distributed", "ranks.training_passes")
     errors = NO_GROUP
     needs = (MakeSampler,)
 
@@ -91,9 +92,6 @@ class SamplerWithoutProcessGroup(Rule):
                         f" of {each.size} samples in an epoch, and nobody sees the rest.",
                         remedy="Leave the sampler out where there is one process, and write `shuffle=True`.",
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return not recording.distributed and any(rank.training_passes for rank in recording.ranks)
 
 
 def _takes_one_share(program: Program, sampler: Sampler) -> bool:

@@ -56,6 +56,7 @@ class TrainingDataNotShuffled(Rule):
     code = "GPU320"
     name = "training-data-not-shuffled"
     severity = Severity.WARNING
+    shows_when = ("ranks.later_epochs",)
     fix_safety = Safety.SAFE
     needs = (Iterate,)
 
@@ -99,9 +100,6 @@ class TrainingDataNotShuffled(Rule):
                         "made.",
                     )
                     return
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(len(rank.training_passes) > 1 for rank in recording.ranks)
 
     def _of(
         self, loader: Loader, sampler: Sampler | Loader, epochs: Loop, training: LearningPass, told: bool

@@ -35,10 +35,16 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
+
+_COPY = "Make the copy before the model is sharded, and shard both."
+_LOAD = (
+    "Load it before the model is sharded, or with `set_model_state_dict(model, state, "
+    "options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True))`."
+)
 
 
 class CopyOfSharded(Rule):
@@ -54,6 +60,10 @@ class CopyOfSharded(Rule):
     stops = True
     shows_when = ("ranks.optimizers.sharded",)
     needs = (ShardingRefused,)
+    crash = (
+        CrashText("FSDP does not support deepcopy", remedy=_COPY),
+        CrashText("loading state_dict for FSDP", also="DTensor", remedy=_LOAD),
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What a program has written of shards it may read as such.
@@ -76,14 +86,5 @@ class CopyOfSharded(Rule):
                 needs=program.shared_by(event),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(recording, "FSDP does not support deepcopy", remedy=_COPY)
-        yield from self.crashed(recording, "loading state_dict for FSDP", "DTensor", remedy=_LOAD)
-
 
 _ERRORS = {"copy": "AssertionError", "whole state": "RuntimeError"}
-_COPY = "Make the copy before the model is sharded, and shard both."
-_LOAD = (
-    "Load it before the model is sharded, or with `set_model_state_dict(model, state, "
-    "options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True))`."
-)

@@ -38,11 +38,11 @@ from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Imported, RemoveArgument, Repair, SetArgument
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording, Value
+    from gpudoctor.api.pack import Event, Program, Value
 
 
 REFUSED = "You can't train a model that has been loaded with `device_map='auto'`"
@@ -65,6 +65,11 @@ class DeviceMapInSeveralProcesses(Rule):
     shows_when = ("distributed", "ranks.accelerators")
     of_ranks = True
     needs = (SpreadByMap,)
+    crash = CrashText(
+        (REFUSED, OTHER_DEVICE),
+        remedy="Leave `device_map` out, or name the GPU of the process: "
+        '`device_map={"": PartialState().local_process_index}`.',
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Tests of a library have one process.
@@ -88,15 +93,6 @@ class DeviceMapInSeveralProcesses(Rule):
                 remedy=_remedy(event),
                 because=[("it is passed to the training here", trained.location)],
                 repair=_repair(event),
-            )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        for text in (REFUSED, OTHER_DEVICE):
-            yield from self.crashed(
-                recording,
-                text,
-                remedy="Leave `device_map` out, or name the GPU of the process: "
-                '`device_map={"": PartialState().local_process_index}`.',
             )
 
 

@@ -45,7 +45,7 @@ from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, DriftText, Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     DEEPSPEED,
@@ -82,6 +82,11 @@ class PlainBackward(Rule):
     )
     fix_safety = Safety.SAFE
     needs = (UseManaged,)
+    crash = CrashText(REFUSED, remedy="Call `fabric.backward(loss)`.")
+    drift = DriftText(
+        "a backward bypassed the framework, so that nobody has averaged its gradients",
+        "Call the `backward` of the framework.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
@@ -104,19 +109,14 @@ class PlainBackward(Rule):
                 yield self._found(backward, owner, charge, wrong)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(recording, REFUSED, remedy="Call `fabric.backward(loss)`.")
         place = sums_whole_losses(recording) if self.code in recording.suspected else None
-        if place is not None:
-            yield self.found(
-                place,
-                "A step sums the gradients of several losses that nobody has divided.",
-                remedy="Call `accelerator.backward(loss)`, which divides.",
-            )
+        if place is None:
+            yield from super().in_run(recording)
             return
-        yield from self.drifted(
-            recording,
-            because="a backward bypassed the framework, so that nobody has averaged its gradients",
-            remedy="Call the `backward` of the framework.",
+        yield self.found(
+            place,
+            "A step sums the gradients of several losses that nobody has divided.",
+            remedy="Call `accelerator.backward(loss)`, which divides.",
         )
 
     def _of_lightning(self, backward: Backward, model: Value, charge: UseManaged) -> Finding:

@@ -33,10 +33,10 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Either, Fresh, Repair, Replace, Source, Under
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Tensor
+    from gpudoctor.api.pack import Program, Tensor
 
 
 class ShardsAContainer(Rule):
@@ -53,6 +53,16 @@ class ShardsAContainer(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("ranks.optimizers.sharded",)
     needs = (ShardingRefused,)
+    crash = (
+        CrashText(
+            "fully_shard does not support containers",
+            remedy="Shard the layers one by one, and the model itself after them.",
+        ),
+        CrashText(
+            "fully_shard doesn't support scalar parameters",
+            remedy="Make the parameter of one dimension, with one number in it.",
+        ),
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
@@ -66,18 +76,6 @@ class ShardsAContainer(Rule):
             told.add(at)
             others = any(isinstance(each, Wrap) and each.inner != event.module for each in program.at(event.location))
             yield self._scalar(event, scalar) if scalar is not None else self._container(event, alone=not others)
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "fully_shard does not support containers",
-            remedy="Shard the layers one by one, and the model itself after them.",
-        )
-        yield from self.crashed(
-            recording,
-            "fully_shard doesn't support scalar parameters",
-            remedy="Make the parameter of one dimension, with one number in it.",
-        )
 
     def _container(self, event: ShardingRefused, alone: bool) -> Finding:
         keyed = event.module.made_by.endswith("Dict")

@@ -49,6 +49,7 @@ class TrainModeNotRestored(Rule):
     code = "GPU712"
     name = "train-mode-not-restored"
     severity = Severity.WARNING
+    shows_when = ("ranks.later_epochs",)
     fix_safety = Safety.SAFE
     needs = (ModeChange,)
 
@@ -81,9 +82,6 @@ class TrainModeNotRestored(Rule):
                     "The model trained in evaluation mode in this pass: dropout is off, and BatchNorm does not learn.",
                     remedy="Call `model.train()` at the start of each epoch.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(len(rank.training_passes) > 1 for rank in recording.ranks)
 
     def _finding(self, program: Program, core: Value, switch: ModeChange, call: Forward) -> Finding:
         before = [e for e in program.events(ModeChange) if e.module.core == core and e.order < switch.order]

@@ -36,7 +36,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import SOME_PATHS, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class BackendForOtherDevice(Rule):
     stops = True
     shows_when = ("ended_well",)
     needs = (Wrap, Collective)
+    crash = CrashText(
+        "NCCL",
+        also="built in",
+        remedy="Choose the backend by the device: `nccl` where there are GPUs, `gloo` on a CPU.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         groups = list(program.events(InitGroup))
@@ -89,12 +94,7 @@ class BackendForOtherDevice(Rule):
                     f"`{over_gloo.model}` was on `{device}`, and gloo carried its gradients through the CPU's memory.",
                     remedy='Use `init_process_group("nccl")`.',
                 )
-        yield from self.crashed(
-            recording,
-            "NCCL",
-            "built in",
-            remedy="Choose the backend by the device: `nccl` where there are GPUs, `gloo` on a CPU.",
-        )
+        yield from super().in_run(recording)
 
     def _slow(self, group: InitGroup, model: Value, because: tuple[str, Location]) -> Finding:
         return self.found(

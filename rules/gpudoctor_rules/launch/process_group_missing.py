@@ -44,11 +44,11 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import AtEnd, Before, Code, Imported, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording
+    from gpudoctor.api.pack import Event, Program
 
 
 class ProcessGroupMissing(Rule):
@@ -62,6 +62,11 @@ class ProcessGroupMissing(Rule):
     stops = True
     shows_when = ("ended_well",)
     needs = (Collective, InitGroup, MakeSampler, Wrap)
+    crash = CrashText(
+        "Default process group has not been initialized",
+        remedy="Call `torch.distributed.init_process_group` before this, at the start of each process.",
+        when="not makes_group",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.lacks_group is not None:
@@ -97,14 +102,6 @@ class ProcessGroupMissing(Rule):
             "`gpudoctor explain scaling` shows all steps.",
             repair=_make_group(group.location),
         )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        if not recording.makes_group:
-            yield from self.crashed(
-                recording,
-                "Default process group has not been initialized",
-                remedy="Call `torch.distributed.init_process_group` before this, at the start of each process.",
-            )
 
 
 def _make_group(at: Location) -> Repair:

@@ -43,11 +43,10 @@ from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, Ini
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, RepairStep, SetArgument, SetArguments
 from gpudoctor.lint.repair.snippets import LOCAL
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import NO_RANK
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording
     from gpudoctor.lint.program import Program
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
@@ -77,6 +76,20 @@ class RendezvousMissing(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (EnvironmentWrite, Spawn)
+    crash = (
+        CrashText(
+            "environment variable",
+            also="expected, but not set",
+            because="the ranks cannot find each other",
+            remedy="Set MASTER_ADDR and MASTER_PORT before the processes are started, and give each its `rank` and "
+            "`world_size`.",
+        ),
+        CrashText(
+            f"port must have value from 0 to {PORTS[-1]}",
+            because="`MASTER_PORT` is not a valid port",
+            remedy=f"Write a port that is free, such as {VALUES['MASTER_PORT']}.",
+        ),
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._wrong_port(program)
@@ -153,23 +166,6 @@ class RendezvousMissing(Rule):
                     repair=_tell(event, spawn, missing),
                 )
                 return
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            "environment variable",
-            "expected, but not set",
-            because="the ranks cannot find each other",
-            remedy="Set MASTER_ADDR and MASTER_PORT before the processes are started, and give each its `rank` and "
-            "`world_size`.",
-        )
-
-        yield from self.crashed(
-            recording,
-            f"port must have value from 0 to {PORTS[-1]}",
-            because="`MASTER_PORT` is not a valid port",
-            remedy=f"Write a port that is free, such as {VALUES['MASTER_PORT']}.",
-        )
 
 
 def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair | None:

@@ -40,7 +40,8 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
-    from gpudoctor.run.recording import Process, Seed
+    from gpudoctor.run.recording import Process
+    from gpudoctor.run.recording.random_facts import Seed
 
 
 REMEDY = "Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`."

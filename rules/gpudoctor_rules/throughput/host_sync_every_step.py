@@ -34,6 +34,7 @@ from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.acting_place import entered_in
 from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.flow.condition import whole
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, training_loop, when_of
 from gpudoctor.rule import Rule
 
@@ -155,10 +156,9 @@ def _on_both_sides(program: Program, event: HostSync, loop: Loop) -> bool:
     if not loop.pass_:
         return False
     outside = when_of(program, loop)
-    own = event.condition.difference(outside).literals
-    other = {each.negated() for each in own}
-    return len(own) == 1 and any(
-        each.condition.difference(outside).literals == other and same_round(each, event) and _waits_for_gpu(each)
+    own = whole(event.condition.difference(outside))
+    return own is not None and any(
+        whole(each.condition.difference(outside)) == own.negated() and same_round(each, event) and _waits_for_gpu(each)
         for each in program.events(HostSync)
     )
 

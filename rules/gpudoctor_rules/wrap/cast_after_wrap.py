@@ -32,11 +32,11 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import MoveUp, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import DriftText, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value, Wrap
+    from gpudoctor.api.pack import Program, Value, Wrap
 
 PLAIN = ("torch.nn.", "torchvision.models.")
 """Libraries whose models are made of 32 bit numbers, unless they are told otherwise."""
@@ -51,6 +51,9 @@ class CastAfterWrap(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
     needs = (Move,)
+    drift = DriftText(
+        "the wrapper does not average the parameters that the cast has made", "Cast the model first, and wrap it then."
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for move in program.events(Move):
@@ -70,13 +73,6 @@ class CastAfterWrap(Rule):
                 repair=Repair("Do it before the wrap", (MoveUp(move.location, wrap.location),)),
                 by=move,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        return self.drifted(
-            recording,
-            "the wrapper does not average the parameters that the cast has made",
-            "Cast the model first, and wrap it then.",
-        )
 
 
 def _change(program: Program, move: Move, wrap: Wrap) -> str:

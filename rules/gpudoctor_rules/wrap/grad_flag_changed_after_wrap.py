@@ -33,12 +33,15 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_parameters
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, DriftText, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import before_wrap, ddp_around, how_to_search, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
+
+
+_REMEDY = "Set `requires_grad` before the model is wrapped, or wrap it again."
 
 
 class GradFlagChangedAfterWrap(Rule):
@@ -51,6 +54,14 @@ class GradFlagChangedAfterWrap(Rule):
     stops = True
     shows_when = ("distributed", "ended_well")
     needs = (GradientFlag,)
+    crash = CrashText(
+        "Expected to have finished reduction in the prior iteration",
+        because="a parameter that was wrapped as trainable is not trained any more",
+        remedy=_REMEDY,
+        # Which parameters lack a gradient, and since when, the error does not say.
+        when="suspected or frozen_in_wrapper",
+    )
+    drift = DriftText("the wrapper does not average what was not trainable when it was made", _REMEDY)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for flag in program.events(GradientFlag):
@@ -72,22 +83,6 @@ class GradFlagChangedAfterWrap(Rule):
                 cause=flag.loops[-1].location if flag.module.core.part_of is not None and flag.loops else None,
                 by=flag,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        # Which parameters lack a gradient, and since when, the error does not say.
-        if self.code in recording.suspected or recording.frozen_in_wrapper:
-            yield from self.crashed(
-                recording,
-                "Expected to have finished reduction in the prior iteration",
-                because="a parameter that was wrapped as trainable is not trained any more",
-                remedy="Set `requires_grad` before the model is wrapped, or wrap it again.",
-            )
-
-        yield from self.drifted(
-            recording,
-            "the wrapper does not average what was not trainable when it was made",
-            "Set `requires_grad` before the model is wrapped, or wrap it again.",
-        )
 
 
 def _remedy(program: Program, wrap: Wrap, flag: GradientFlag) -> str:

@@ -59,7 +59,7 @@ from gpudoctor.lint.repair.repair import (
     Source,
 )
 from gpudoctor.lint.repair.snippets import local_rank, own_wrapper
-from gpudoctor.rule import Rule
+from gpudoctor.rule import DriftText, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Condition, Location, Program, Recording, Value
@@ -78,6 +78,10 @@ class ModelNotWrapped(Rule):
     needs = (Backward,)
     # Whether all ranks train on the same data, or the same stream, matters where they train together.
     reveals = ("GPU301", "GPU309")
+    drift = DriftText(
+        "a wrapper averages the gradients of another model, and this one is in no wrapper",
+        "Wrap it in `DistributedDataParallel`, too, or both in one module.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # An absence can only be claimed where everything was read; a framework wraps out of our sight.
@@ -125,11 +129,7 @@ class ModelNotWrapped(Rule):
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.drifted(
-            recording,
-            because="a wrapper averages the gradients of another model, and this one is in no wrapper",
-            remedy="Wrap it in `DistributedDataParallel`, too, or both in one module.",
-        )
+        yield from super().in_run(recording)
         drift = recording.drift
         # Tensors that the ranks exchange by themselves speak of another way to train one model. Gradients that come too
         # late (GPU509) drive the ranks apart, too.

@@ -31,12 +31,15 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, DriftText, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import before_wrap, ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program
+
+
+_REMEDY = "Change the model first, and wrap it then."
 
 
 class ParametersAddedAfterWrap(Rule):
@@ -49,6 +52,14 @@ class ParametersAddedAfterWrap(Rule):
     stops = True
     shows_when = ("distributed", "ended_well")
     needs = (PartAdded,)
+    crash = CrashText(
+        "Expected to have finished reduction in the prior iteration",
+        because="a parameter that was wrapped is not part of the model any more",
+        remedy=_REMEDY,
+        # Which parameters lack a gradient, and since when, the error does not say.
+        when="suspected",
+    )
+    drift = DriftText("the wrapper does not know what was added after it was made", _REMEDY)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for added in program.events(PartAdded):
@@ -70,22 +81,6 @@ class ParametersAddedAfterWrap(Rule):
                 cause=wrap.location,
                 by=added,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        # Which parameters lack a gradient, and since when, the error does not say.
-        if self.code in recording.suspected:
-            yield from self.crashed(
-                recording,
-                "Expected to have finished reduction in the prior iteration",
-                because="a parameter that was wrapped is not part of the model any more",
-                remedy="Change the model first, and wrap it then.",
-            )
-
-        yield from self.drifted(
-            recording,
-            "the wrapper does not know what was added after it was made",
-            "Change the model first, and wrap it then.",
-        )
 
 
 def _what(added: PartAdded) -> str:

@@ -37,11 +37,11 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import DriftText, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording, Value
+    from gpudoctor.api.pack import Event, Program, Value
 
 
 class WeightsChangedOnOneRank(Rule):
@@ -53,6 +53,10 @@ class WeightsChangedOnOneRank(Rule):
     shows_when = ("distributed", "trained")
     needs = (LoadState, WeightsDrawn)
     looks_at = ((LoadState, "rank_guards"), (WeightsDrawn, "location"))
+    drift = DriftText(
+        "the weights were changed on some ranks only, after the wrapper had made them alike",
+        "Change the weights on all ranks alike, or before the model is wrapped.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(LoadState, WeightsDrawn):
@@ -74,13 +78,6 @@ class WeightsChangedOnOneRank(Rule):
                 because=[("wrapped here", wrap.location), ("and here it happens", event.location)],
                 by=event,
             )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        return self.drifted(
-            recording,
-            "the weights were changed on some ranks only, after the wrapper had made them alike",
-            "Change the weights on all ranks alike, or before the model is wrapped.",
-        )
 
 
 def _changed(event: LoadState | WeightsDrawn) -> Value:

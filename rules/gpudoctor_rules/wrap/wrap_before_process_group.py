@@ -36,11 +36,11 @@ from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording
+    from gpudoctor.api.pack import Event, Program
 
 
 class WrapBeforeProcessGroup(Rule):
@@ -53,6 +53,12 @@ class WrapBeforeProcessGroup(Rule):
     stops = True
     shows_when = ("ended_well",)
     needs = (Collective, MakeSampler, Wrap)
+    crash = CrashText(
+        "Default process group has not been initialized",
+        remedy="Call `init_process_group` first, at the start of each process.",
+        # Where the program never speaks of a group, that is what is missing (GPU401).
+        when="makes_group",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # No group anywhere is GPU401: what to do about it is another story than moving a line up.
@@ -77,15 +83,6 @@ class WrapBeforeProcessGroup(Rule):
                     ],
                 )
                 return
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        # Where the program never speaks of a group, that is what is missing (GPU401).
-        if recording.makes_group:
-            yield from self.crashed(
-                recording,
-                "Default process group has not been initialized",
-                remedy="Call `init_process_group` first, at the start of each process.",
-            )
 
 
 def _needs_group(event: Event) -> str:

@@ -45,7 +45,7 @@ from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_afte
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
-from gpudoctor.rule import Rule
+from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules.wrap._training import begin_alike, inside_round, is_wrapper_of, same_round
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ class WrapperBypassed(Rule):
     shows_when = ("distributed", "trained")
     stops = True
     needs = (Backward,)
+    crash = CrashText(
+        _MIXED,
+        because="a method computed with parameters that are shards but for the forward",
+        remedy="Register the method with `register_fsdp_forward_method`, or call the model.",
+    )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._past_shards(program)
@@ -152,12 +157,7 @@ class WrapperBypassed(Rule):
                     yield unusual, self._finding(program, call, wrap, place)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        yield from self.crashed(
-            recording,
-            _MIXED,
-            because="a method computed with parameters that are shards but for the forward",
-            remedy="Register the method with `register_fsdp_forward_method`, or call the model.",
-        )
+        yield from super().in_run(recording)
         drift = recording.drift
         if drift is None or recording.averages_by_hand or not drift.optimizer.held:
             return

@@ -305,6 +305,22 @@ def test_a_program_for_one_process_runs_in_the_single_world(paper):
     assert not found.program.distributed
 
 
+def test_what_runs_tests_is_one_process(paper):
+    """What is tested may be made for several, and would take part in a group."""
+    found = paper(
+        """
+        import unittest
+        import torch.distributed as dist
+        class TrainingTest(unittest.TestCase):
+            pass
+        dist.init_process_group("nccl")
+        reveal(dist.get_rank())  #: 0
+        """,
+        launch="auto",
+    )
+    assert found.program.world is LaunchWorld.SINGLE
+
+
 def test_a_program_for_both_is_executed_in_each(paper):
     found = paper(
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
@@ -165,7 +164,8 @@ def test_an_edit_of_gpudoctor_itself_starts_anew(tmp_path: Path):
         lambda text: text.replace("wrapper-discarded", "wrapper-discorded"),
         lambda text: "0" * len(text),
         lambda text: _signed("[]"),
-        lambda text: _signed('{"asked": [], "shown": "train.py"}'),
+        lambda text: _signed('[[], {"EntryResult": ["train.py"]}]'),
+        lambda text: _signed('[[], {"Program": []}]'),
         lambda text: _signed("[" * 100_000),
         lambda text: text.encode().replace(b"wrapper", b"\xff\xfe\xfd").decode("utf-8", "surrogateescape"),
     ],
@@ -245,17 +245,17 @@ def test_making_room_takes_nothing_that_is_not_ours(project: Project, monkeypatc
 
 def _plant(what: str, entry: Path) -> None:
     """A well-formed result in place of the one that was kept, such as somebody else could put there."""
-    text = entry.read_text()
+    asked, result = kept._result_of(entry.read_text())
     entry.unlink()
-    forged = json.loads(text.partition("\n")[2]) | {"findings": []}
+    forged = kept._text_of(replace(result, asked=asked, findings=()))
     if what == "a pipe":
         os.mkfifo(entry)
         return
     if what == "a link":
-        (entry.parent / "theirs").write_text(_signed(json.dumps(forged)))
+        (entry.parent / "theirs").write_text(forged)
         entry.symlink_to("theirs")
         return
-    entry.write_text(_signed(json.dumps(forged)))
+    entry.write_text(forged)
     if what == "another owner":
         os.chown(entry, 65534, 65534)
     elif what == "another owner's folder":
@@ -367,7 +367,7 @@ def test_a_result_comes_back_as_it_was():
     broken = Unreadable("/b.py", "b.py", 1, 2, "why", "3.13", True, False)
     asked = {("is_file", "/a.py"): True, ("plain_folders", "/"): ["/a"]}
     examined = EntryResult("a.py", (finding, fixed), frozenset({"a.py"}), (broken,), (), True, ("too long",), asked)
-    back = kept._unpacked(kept._packed(examined))
+    back = kept._result_of(kept._text_of(examined))
     assert back == (asked, examined)
 
 
@@ -376,5 +376,5 @@ def test_what_a_program_says_of_itself_comes_back_as_it_was():
     user = EngineUser("accelerate", "Accelerator", "ds.json", (("gradient_accumulation_steps", 2), ("mode", None)), at)
     facts = ProgramFacts(group=at, options=("--epochs",), accumulation=2, accumulation_at=at, engine_users=(user,))
     examined = replace(EntryResult("a.py", (), frozenset({"a.py"}), (), (), True, (), {}), facts=facts)
-    _, back = kept._unpacked(kept._packed(examined))
+    _, back = kept._result_of(kept._text_of(examined))
     assert back.facts == facts

@@ -1,10 +1,14 @@
 """Functions, classes and their objects."""
 
 import argparse
+import collections
 import dataclasses
 import enum
 import functools
 import types
+import typing
+
+Item = typing.TypeVar("Item", covariant=True)
 
 
 class Base:
@@ -228,3 +232,20 @@ class Lazy:
 lazy = Lazy()
 claim(lazy.size == 3 and lazy.whole == [{"n": 3}] and lazy.part["n"] == 3)
 claim(lazy.whole is lazy.whole and Lazy.made == 1 and lazy.last() == 4 and lazy.last() == 5)
+
+
+class Sized(typing.Protocol[Item]):
+    def size(self): ...
+
+
+class Measured(Sized[int], typing.Generic[Item]):
+    def size(self):
+        return 3
+
+
+class Entries(collections.UserDict):
+    pass
+
+
+claim(hasattr(Measured(), "size") and not hasattr(Measured(), "weight"))
+claim(type(Measured()) is not dict and type(Entries()) is not dict and type(Entries()) is Entries)
