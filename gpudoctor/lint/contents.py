@@ -114,13 +114,20 @@ def _merge(
         if extra is not None:
             more.append(extra)
         return known
-    term = Anonymous("merged", None) if only is None else EntriesOf(only)
-    found: Values = singleton(Unknown(term, "entries of another dictionary"))
+    found = entries_of(do, other, node)
     more.append(found)
     # Those that stand before it may be replaced.
     _set_entries(do, made, known)
     note_any_name(do, made, found, found, node)
     return dict(possible_pairs(do, made))
+
+
+def entries_of(do: LibraryContext, other: Values, node: ast.AST) -> Values:
+    """What the entries of another dictionary are: parts of it, where that is a batch or what a model returned."""
+    if other.are(Tensor):
+        return do.items_of(other, node)
+    term = Anonymous("merged", None) if other.single is None else EntriesOf(other.single)
+    return singleton(Unknown(term, "entries of another dictionary"))
 
 
 def _set_entries(do: LibraryContext, made: DictOf | Tensor, known: dict[Values, Values]) -> None:

@@ -9,7 +9,7 @@ from itertools import starmap
 from gpudoctor.lint.domain.abstract_state import PathsCell
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, divergence_of, shards_of
+from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Values, divergence_of, shards_of
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union, without_conditions
 from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_KINDS, MAX_VALUES
@@ -78,8 +78,8 @@ def _by_kind(key: Hashable, values: Values) -> Values | None:
     found: list[Binding[Value]] = []
     for kind, bindings in kinds.items():
         alike = ValueSet(bindings)
-        # Beside a rank or a number, what is unknown may be one as well.
-        if alike.single == NONE:
+        # Who asks for a name that is not bound gets no further. Beside a rank or a number, what is unknown may be one.
+        if alike.single == NONE or alike.single is UNBOUND:
             found += bindings
             continue
         joined = _any_of(key, alike) if kind is Unknown else _joined(key, alike)

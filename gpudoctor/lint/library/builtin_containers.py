@@ -9,6 +9,7 @@ from gpudoctor.lint.contents import (
     NESTED,
     copy_of,
     empty,
+    entries_of,
     extend,
     fields_of,
     forget_entry,
@@ -33,7 +34,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.function import Instance, Library, ProjectModule, class_of
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
+from gpudoctor.lint.domain.symbols import EachOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, int_of, text_of
 from gpudoctor.lint.events.training_step import Accumulated
@@ -370,8 +371,8 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
     """The entries of another dictionary, or of one that it may be, come on top of those that are there."""
     if not isinstance(given, DictOf):
         # `config.update(loaded)`: any setting may have been replaced.
-        entries = Unknown(EntriesOf(given), "entries of something")
-        set_item(call.do, receiver, singleton(Unknown(EachOf(given), "a key")), singleton(entries), call.node)
+        entries = entries_of(call.do, singleton(given), call.node)
+        set_item(call.do, receiver, singleton(Unknown(EachOf(given), "a key")), entries, call.node)
         return
     there = {key.single: values for key, values in possible_pairs(call.do, receiver)}
     for key, values in possible_pairs(call.do, given):

@@ -277,6 +277,9 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     usual = text_of(default_of(do, name))
     if usual is not None and _may_be(do, name, usual):
         found = do.own_attribute(module.scope, usual) if isinstance(module, ProjectModule) else None
+        if found is None and isinstance(module, ProjectModule) and do.modules.has_module(f"{module.name}.{usual}"):
+            # `core.__dict__[config["version"]]`: a module of the package.
+            found = singleton(do.modules.import_named(f"{module.name}.{usual}", call.node))
         if found is not None:
             return found
     among = {each.value for each in name.among} if isinstance(name, Unknown) else set()

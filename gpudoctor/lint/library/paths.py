@@ -63,7 +63,11 @@ def _last_part(path: Value, label: str) -> Value:
     if text is not None:
         return Const(os.path.basename(text))
     # Which part of it names the rank is not known.
-    return Unknown(Attribute(path, "name"), "a part of a path", label, path.divergence, path.is_setting, kind="str")
+    # What its methods return is as much of a text as it is.
+    why, made_by = "a part of a path", "os.path.basename"
+    return Unknown(
+        Attribute(path, "name"), why, label, path.divergence, path.is_setting, escaped_from=made_by, kind="str"
+    )
 
 
 @MODELS.callable("os.path.split")
@@ -128,7 +132,7 @@ def _part_of_path(call: Call[Text]) -> Values:
     if last and named is not None:
         return singleton(Const(named))
     term = Attribute(call.receiver, call.name)
-    return call.unknown(term, "a part of a path", call.receiver.divergence)
+    return call.unknown(term, "a part of a path", call.receiver.divergence, escaped_from="pathlib.Path")
 
 
 # --- places on this machine -------------------------------------------------------------------------------------------

@@ -6,16 +6,17 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.batch_items import look_at_items
-from gpudoctor.lint.contents import new_list
+from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, ObjectState
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
-from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.function import Instance, Library
 from gpudoctor.lint.domain.rank import as_numbers
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Truth, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, SkipBatches, Split
 from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.files import Download, as_path
@@ -80,6 +81,22 @@ def _dataset(call: Call) -> Values:
     if in_memory and not all(isinstance(value, Tensor) and value.device == CPU for value in call.sure_values()):
         call.do.set_flag(dataset, DatasetState.moves_items)
     return singleton(dataset)
+
+
+@answers(HOOKS.operations, Dataset)
+def _combined(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
+    """`20 * clean + final`: what the class says of it, as `__rmul__`, and the sum is a `ConcatDataset`."""
+    op = getattr(node, "op", None)
+    word = "add" if isinstance(op, ast.Add) else "mul" if isinstance(op, ast.Mult) else ""
+    for owner, other, name in ((values[0], values[-1], f"__{word}__"), (values[-1], values[0], f"__r{word}__")):
+        own = find_method(do, owner, name) if word else None
+        if own is not None:
+            return do.call(own, Arguments((singleton(other),)), node)
+    if word == "add":
+        both = new_list(do, [*map(singleton, values)], node)
+        return do.call(singleton(Library("torch.utils.data.ConcatDataset")), Arguments((both,)), node)
+    term = Anonymous("computed", tuple(values))
+    return singleton(Unknown(term, "computed", do.text(node, 40), values[0].divergence | values[-1].divergence))
 
 
 def _is_stream(name: str) -> bool | None:

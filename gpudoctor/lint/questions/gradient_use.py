@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.value import Term, Unknown, Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.questions.asked_in_tests import rounds_between
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -37,7 +38,7 @@ def _may_average(program: Program, sent: Collective, seldom: bool) -> bool:
         return True
     # A collective whose tensor is not known may be the averaging: then the program has the benefit of the doubt.
     unknown = not given or any(values.has(Unknown) for values in given)
-    return unknown and (seldom or not _after_an_epoch(program, sent))
+    return unknown and (seldom or not (_after_an_epoch(program, sent) or _in_some_rounds(program, sent)))
 
 
 def _is_trained(value: Value) -> bool:
@@ -71,6 +72,13 @@ def _after_an_epoch(program: Program, sent: Collective) -> bool:
     around = {loop.identity for step in program.events(OptimizerStep) for loop in step.loops if loop.repeats}
     inside = {loop.identity for loop in sent.loops}
     return bool(inside & around) and not any(loop.identity in inside for loop in steps)
+
+
+def _in_some_rounds(program: Program, sent: Collective) -> bool:
+    """It is sent in every so many steps, as what is logged or evaluated then: `if step % 100 == 0:`."""
+    steps = [*program.events(OptimizerStep)]
+    more = [sent.condition.difference(step.condition) for step in steps]
+    return bool(more) and all(any(map(rounds_between, tests)) for tests in more)
 
 
 def _innermost(loops: Sequence[Loop]) -> Loop | None:

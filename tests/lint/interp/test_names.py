@@ -108,7 +108,8 @@ CASES = {
         """,
     "modules and classes that a setting names": """
         import argparse, importlib
-        import nets
+        import nets, parts
+        import parts.small
         parser = argparse.ArgumentParser()
         parser.add_argument("--model", default="small")
         parser.add_argument("--other")
@@ -117,6 +118,7 @@ CASES = {
         reveal(module.Net)  #: Small
         reveal(getattr(nets, args.model)())  #: 7
         reveal(nets.__dict__[args.model]())  #: 7
+        reveal(parts.__dict__[args.model].__dict__["Net"])  #: Tiny
         other = importlib.import_module(".".join(["nets", args.other]))
         found = getattr(other, args.other)
         reveal(found)  #: Large if nets.large_net is chosen | Small if not (nets.large_net is chosen)
@@ -130,6 +132,10 @@ CASES = {
         class Small:
             pass
         Net = Small
+        # file: parts/small.py
+        class Tiny:
+            pass
+        Net = Tiny
         # file: zoo.py
         class Block:
             pass
