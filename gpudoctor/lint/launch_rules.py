@@ -28,11 +28,13 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
     request with how they start them."""
     called = CalledScripts(sources)
     read: list[LaunchFile] = []
+    images: list[LaunchFile] = []
     passed_over = 0
     for path, named in found.launch_files.items():
         source = sources.read(path)
         if isinstance(source, SourceFile):
             file = called.read(path, source)
+            images += [file] if file.copied else []
             says = (file.launches, file.settings, file.built, file.services, file.composes)
             if any(says) or named or "gpudoctor:" in source.text:
                 read.append(file)
@@ -43,7 +45,7 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
         from gpudoctor.lint.launchfiles.overlays import put_together
 
         files = put_together(files, called)
-    launched = _with_named(Launched(tuple(files)), sources)
+    launched = _with_named(Launched(tuple(files), images=tuple(images)), sources)
     wanted = [
         started
         for file in files

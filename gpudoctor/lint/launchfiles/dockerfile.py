@@ -36,6 +36,8 @@ class Image:
     comments: tuple[ScriptComment, ...]
     entry: ShellCommand | None
     whole: ShellCommand | None
+    copied: tuple[tuple[str, str], ...]
+    """Where something lies in it, and what that is outside."""
 
 
 def read_dockerfile(shown: str, text: str) -> Image:
@@ -45,6 +47,7 @@ def read_dockerfile(shown: str, text: str) -> Image:
     entry: Instruction | None = None
     command: Instruction | None = None
     folder = ""
+    copied: list[tuple[str, str]] = []
     for each in instructions(text):
         if each.name == "FROM":
             variables, arguments, entry, command, folder = {}, {}, None, None, ""
@@ -54,6 +57,8 @@ def read_dockerfile(shown: str, text: str) -> Image:
             arguments |= _variables(shown, each, {})
         elif each.name == "WORKDIR":
             folder = posixpath.join(folder, each.text.strip())
+        elif each.name in ("COPY", "ADD"):
+            copied += _copied(each, folder)
         elif each.name == "ENTRYPOINT":
             # It takes back what the image was to run.
             entry, command = each, None
@@ -66,7 +71,21 @@ def read_dockerfile(shown: str, text: str) -> Image:
     words = [*(listed or []), *given] if given is not None and (entry is None or listed) else []
     whole = command_of(shown, words, variables, folder)[1] if words else None
     starts = tuple(_started(shown, entry, command, variables, folder))
-    return Image(starts, tuple(_comments(shown, text)), adding, whole)
+    return Image(starts, tuple(_comments(shown, text)), adding, whole, tuple(copied))
+
+
+def _copied(each: Instruction, folder: str) -> Iterator[tuple[str, str]]:
+    """`COPY src/ /app/`: what is in a folder, or a file into one, or a file under another name."""
+    listed = _exec_form(each)
+    words = [word for word, _ in listed] if listed is not None else each.text.split()
+    if any(word.startswith("--from") or word[:1] == "<" for word in words):
+        return
+    *sources, last = [word for word in words if not word.startswith("--")] or [""]
+    place = posixpath.normpath(posixpath.join(folder, last))
+    for source in sources:
+        if not any(sign in source for sign in ("$", "*", "://")):
+            yield place, source
+            yield posixpath.join(place, posixpath.basename(source)), source
 
 
 def instructions(text: str) -> Iterator[Instruction]:

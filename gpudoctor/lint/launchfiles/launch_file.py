@@ -60,6 +60,8 @@ class LaunchFile:
     """The words of a Dockerfile to which those of a service are added."""
     whole: ShellCommand | None = None
     """What its image runs where nobody says otherwise."""
+    copied: tuple[tuple[str, str], ...] = ()
+    """Of a Dockerfile where something lies in its image, and what that is outside."""
     services: Document | None = field(default=None, compare=False)
     """A file of Docker Compose."""
     composes: tuple[tuple[str, ...], ...] = ()

@@ -32,6 +32,8 @@ class Launched:
 
     files: tuple[LaunchFile, ...]
     facts: Mapping[str, ProgramFacts] = field(default_factory=dict)
+    images: tuple[LaunchFile, ...] = ()
+    """The Dockerfiles that copy something."""
 
     @property
     def launches(self) -> Iterator[tuple[LaunchFile, ProgramStart]]:
@@ -67,7 +69,23 @@ class Launched:
             return os.path.join(
                 file.path, os.path.normpath(os.path.basename(written) if written[0] == "/" else written)
             )
-        return next((path for each in names if (path := self._found_from(file, each, folder)) is not None), None)
+        found = next((path for each in names if (path := self._found_from(file, each, folder)) is not None), None)
+        return found or self._in_image(file, posixpath.normpath(posixpath.join(folder, names[0])))
+
+    def _in_image(self, file: LaunchFile, inside: str) -> str | None:
+        """The file that lies under this name in an image, as a Dockerfile beside the launch file has put it there."""
+        way = file.path, inside, "in an image"
+        if inside[0] == "/" and way not in self._found:
+            beside = (each for each in self.images if file.path.startswith(_around(each.path)))
+            near = sorted(beside, key=lambda each: len(_around(each.path)), reverse=True)
+            copied = (
+                found_from(image, posixpath.join(source.lstrip("/"), inside[len(place) + 1 :]))
+                for image in near
+                for place, source in image.copied
+                if f"{inside}/".startswith(f"{place}/")
+            )
+            self._found[way] = next(filter(None, copied), None)
+        return self._found.get(way)
 
     def _found_from(self, file: LaunchFile, name: str, folder: str) -> str | None:
         """The same as the function: each rule asks for each start, and all of a folder look in the same folders."""
@@ -252,6 +270,11 @@ class Launched:
         blanks = len(after) - len(after.lstrip(" \t"))
         place = Location(at.path, at.line, at.column, at.line, at.end_column + blanks)
         return Fix(Safety.UNSAFE, title, (Edit(place, ""),)) if after.strip() else None
+
+
+def _around(dockerfile: str) -> str:
+    """The project of a Dockerfile, which may lie in a folder of it."""
+    return os.path.join(os.path.dirname(os.path.dirname(dockerfile)), "")
 
 
 def _quote_around(line: str, at: Location) -> str:

@@ -77,7 +77,8 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
         from gpudoctor.lint.launchfiles.dockerfile import read_dockerfile
 
         image = read_dockerfile(shown, text)
-        return replace(file, launches=image.starts, comments=image.comments, entry=image.entry, whole=image.whole)
+        file = replace(file, comments=image.comments, copied=image.copied)
+        return replace(file, launches=image.starts, entry=image.entry, whole=image.whole)
     if kind == MAKEFILE:
         from gpudoctor.lint.launchfiles.makefile import read_makefile
 

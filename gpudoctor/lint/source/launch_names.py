@@ -93,6 +93,9 @@ def may_start_training(kind: str, data: bytes) -> bool:
         return names_others or (any(word in data for word in _RUNNING) and any(word in data for word in _PROGRAMS))
     if kind == TASKS and not any(word in data for word in _OF_TASKS):
         return False
+    # What lies in an image may be what others start there.
+    if kind == DOCKERFILE and (b"COPY " in data or b"ADD " in data):
+        return True
     # A script may call another one, and so may an image. What an editor starts is Python.
     if (kind in (SHELL, MAKEFILE, DOCKERFILE) and b".sh" in data) or (kind == JUSTFILE and b"import" in data):
         return True

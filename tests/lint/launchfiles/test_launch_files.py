@@ -209,6 +209,26 @@ def test_a_program_is_read_as_its_launch_file_starts_it(capsys: pytest.CaptureFi
     assert "This happens when `run.sh` starts it." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("copied", "name", "known"),
+    [
+        ("COPY src/ /app/", "train.py", True),
+        ("WORKDIR /app\nADD setup.py src .", "train.py", True),
+        ("COPY src/train.py /app/run.py", "run.py", True),
+        ("COPY --from=build src/ /app/", "train.py", False),
+        ("COPY src/ /other/", "train.py", False),
+    ],
+)
+def test_a_container_starts_what_its_image_copies(
+    capsys: pytest.CaptureFixture[str], copied: str, name: str, known: bool
+) -> None:
+    command = f"[torchrun, --nproc_per_node=8, /app/{name}, --distributed, --sync, none]"
+    lay(**{"src/train.py": SWITCHED, "docker/Dockerfile": f"FROM x\n{copied}\n"})
+    lay(job__yaml=f"apiVersion: v1\nkind: Pod\nspec: {{containers: [{{command: {command}}}]}}\n")
+    started = [each["started_by"] for each in found(capsys, "--select=GPU101", ".")]
+    assert started == (["when `job.yaml` starts it"] if known else [])
+
+
 def test_only_what_all_launch_files_say_counts(capsys: pytest.CaptureFixture[str]) -> None:
     lay(train__py=SWITCHED, run__sh="torchrun --nproc_per_node=8 train.py --distributed --sync none\n")
     lay(other__sh="torchrun --nproc_per_node=8 train.py --distributed\n")
