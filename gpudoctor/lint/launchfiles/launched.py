@@ -361,7 +361,7 @@ def _agreed(
     given = [each.given for each in starts]
     several = list(map(_in_several, starts))
     shown = {len(each.visible) if each.visible is not None else None for each in starts}
-    counts, nodes = {_processes(each) for each in starts}, {each.processes for each in starts}
+    counts, nodes = {_processes(each) for each in starts}, set(map(_on_each_node, starts))
     return AsStarted(
         starts=tuple(dict.fromkeys(each.at.start if each.file in shared else each.file for each in starts)),
         several=all(several),
@@ -371,7 +371,7 @@ def _agreed(
         complete=not any(word.open for each in starts for word in each.arguments) and _alike(given),
         surely=all(map(_surely_in_several, starts)),
         processes=counts.pop() if len(counts) == 1 else None,
-        per_node=nodes.pop() if len(nodes) == 1 and starts[0].launcher is not StartedBy.PYTHON else None,
+        per_node=nodes.pop() if len(nodes) == 1 else None,
         for_each_gpu=all(map(_for_each_gpu, starts)),
         gpus=shown.pop() if len(shown) == 1 else None,
         differs=differs,
@@ -391,6 +391,10 @@ def _common(given: Sequence[Mapping[str, T]]) -> dict[str, T]:
 def _processes(start: ProgramStart) -> int | None:
     """How many there are on all machines; None for one, and where it is not known."""
     return start.world_size if _in_several(start) and start.world_size != 1 else None
+
+
+def _on_each_node(start: ProgramStart) -> int | None:
+    return start.tasks_per_node if start.launcher is StartedBy.PYTHON else start.processes
 
 
 def _in_several(start: ProgramStart) -> bool:

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.launch_world import LaunchWorld
@@ -38,7 +38,7 @@ from gpudoctor.rule import CrashText, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Sampler, Values
+    from gpudoctor.api.pack import Program, Values
 
 
 class WorldSizeFromDeviceCount(Rule):
@@ -68,17 +68,20 @@ class WorldSizeFromDeviceCount(Rule):
         if (program.world is LaunchWorld.SPAWN and not spawned) or None in spawned or program.started_for_each_gpu:
             return
         started = "the launcher starts" if program.world is LaunchWorld.TORCHRUN else "`mp.spawn` is told to start"
+        nodes = program.started_on_nodes
+        differ = f"on the {nodes} nodes of this launch" if nodes > 1 else "where the two differ"
         for group in program.events(InitGroup):
             count = _device_count(group.world_size)
             if count is not None and _is_launched(group.rank) and not _is_local(group.rank):
                 yield self.found(
                     group.location,
                     "`world_size` is the number of GPUs in this machine, and not the number of processes that "
-                    f"{started}: where the two differ, the group waits for processes that never start.",
+                    f"{started}: {differ}, the group waits for processes that never start.",
                     remedy="Leave `world_size` and `rank` out: `torchrun` sets both."
                     if program.world is LaunchWorld.TORCHRUN
                     else "Give `nprocs` and `world_size` the same number.",
                     because=[("the GPUs are counted here", count.place)],
+                    severity=Severity.ERROR if nodes > 1 else Severity.WARNING,
                 )
         for made in program.events(MakeSampler):
             sampler = made.sampler
@@ -87,16 +90,14 @@ class WorldSizeFromDeviceCount(Rule):
             # What numbers the ranks counts the processes.
             told = _is_launched(sampler.rank) or _is_passed(program, sampler.rank)
             if told and program.has(InitGroup):
-                yield self._of(sampler, started, count.place)
-
-    def _of(self, sampler: Sampler, started: str, counted: Location | None) -> Finding:
-        return self.found(
-            sampler.place,
-            f"`{sampler.label}` splits the data into as many shards as this machine has GPUs, and not as many as "
-            f"{started} processes: where the two differ, shards are never read, or ranks have none.",
-            remedy="Leave `num_replicas` and `rank` out: the sampler asks the process group for both.",
-            because=[("the GPUs are counted here", counted)],
-        )
+                yield self.found(
+                    sampler.place,
+                    f"`{sampler.label}` splits the data into as many shards as this machine has GPUs, and not as many "
+                    f"as {started} processes: {differ}, shards are never read, or ranks have none.",
+                    remedy="Leave `num_replicas` and `rank` out: the sampler asks the process group for both.",
+                    because=[("the GPUs are counted here", count.place)],
+                    severity=Severity.ERROR if nodes > 1 else Severity.WARNING,
+                )
 
 
 def _device_count(values: Values | None) -> Size | None:

@@ -390,6 +390,17 @@ def test_on_several_machines_each_has_a_writer(capsys: pytest.CaptureFixture[str
     assert [each for each in codes(capsys, ".") if "GPU602" in each] == (["train.py:13 GPU602"] if nodes > 1 else [])
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_gpus_of_one_machine_are_not_those_of_all(capsys: pytest.CaptureFixture[str], nodes: int) -> None:
+    told = 'rank=int(os.environ["SLURM_PROCID"]), world_size=torch.cuda.device_count()'
+    asked = f"#!/bin/bash\n#SBATCH --nodes={nodes}\n#SBATCH --ntasks-per-node=8\n"
+    lay(job__sh=f"{asked}srun python train.py\n", train__py=PROGRAM.replace('"nccl"', f'"nccl", {told}'))
+    [seen] = found(capsys, "--select=GPU408", ".")
+    assert (seen["severity"], "on the 2 nodes of this launch" in seen["message"]) == (
+        ("error", True) if nodes > 1 else ("warning", False)
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "alike"),
     [
