@@ -284,7 +284,9 @@ class Program(LogOfRanks):
             return False
         if not self.has_entry:
             return self.only_tests
-        does_more = self.has(Backward) or self.frameworks or self.stops or self.started_in_several
+        # Some start the processes whatever the command line says.
+        started = self.frameworks - self.leaving("processes") or self.started_in_several
+        does_more = self.has(Backward) or started or self.stops
         return not does_more and self.documented.starts_alone()
 
     @property

@@ -11,7 +11,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method, is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
-from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.traced_number import number_of
@@ -89,7 +89,7 @@ def _is_choice_of_few(m: Evaluator, iterable: Values) -> bool:
 def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, loaders: list[Binding[Loader]]) -> Values:
     known = known_items(m, iterable.single)
     # Batches of a loader are never known one by one, however few there are.
-    many = known is not None and len(known) > MAX_UNROLLED and not _hands_on_entries(m, node, iterable, known)
+    many = known is not None and len(known) > MAX_UNROLLED and not _hands_on_entries(m, node, known)
     alike = known is None or many or bool(loaders)
     if known is not None and not alike and m.in_body:
         # A library that goes over what it was given: it calls one after the other, which is no loop of the program.
@@ -112,15 +112,14 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
     return NONE_SET
 
 
-def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, known: Sequence[Values]) -> bool:
-    """Entries of a dictionary, each of which the body only puts elsewhere under its name, declares as an option, or
-    shows: `for name, value in settings.items(): setattr(args, name, value)`."""
+def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, known: Sequence[Values]) -> bool:
+    """Entries of a dictionary, or names, each of which the body only puts elsewhere, declares as an option, or shows:
+    `for name, value in settings.items(): setattr(args, name, value)`."""
     if len(known) > MAX_HANDED_ON or len(statements(node)) > SHORT_CALL:
         return False
-    keys = isinstance(iterable.single, DictOf)
     for values in known:
         only = values.single
-        name = only.items[0].single if isinstance(only, TupleOf) and len(only.items) == 2 else only if keys else None
+        name = only.items[0].single if isinstance(only, TupleOf) and len(only.items) == 2 else only
         if text_of(name) is None:
             return False
     with m.speculative(MAX_HANDED_ON) as run:

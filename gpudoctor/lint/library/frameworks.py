@@ -564,14 +564,16 @@ def _deals_out(call: Call, managed: ManagedObject, loader: Loader) -> bool:
 
 
 _WAITS_SINCE = [1, 5]
+_MADE_FROM_OPTIONS_BEFORE = [2]
 
 
 @MODELS.method(ManagedObject, "save_checkpoint")
 def _save_checkpoint(call: Call[ManagedObject]) -> Values:
-    """Lightning's has a barrier in it, under a rank guard it hangs; that of the first versions, which have this
-    constructor, has none."""
-    made_by_old = call.receiver.made_by.endswith(_FROM_OPTIONS)
-    if not made_by_old and not call.do.modules.is_before("lightning", _WAITS_SINCE):
+    """Lightning's has a barrier in it, under a rank guard it hangs; that of the first versions has none. Where nothing
+    says which version it is, the constructor that later ones lack means one of these."""
+    older = call.do.modules.is_before("lightning", _WAITS_SINCE)
+    known = call.do.modules.is_before("lightning", _MADE_FROM_OPTIONS_BEFORE)
+    if not older and (known or not call.receiver.made_by.endswith(_FROM_OPTIONS)):
         return managed_method(call)
     call.emit(Save, call=".save_checkpoint", path=as_path(call.given("filepath")))
     return singleton(NONE)

@@ -23,7 +23,14 @@ _IS_DEEPSPEED = r"(?<![\w./-])deepspeed\s.*\.py\b"
 _BY_VARIABLE = r"\s--use[_-]env\b"
 """What makes the old launcher tell the local rank as torchrun does."""
 _IS_ALONE = r"(?:^|[`$>]|&&|;)\s*(?:\w+=\S*\s+)*(?:nohup\s+|time\s+)?python[\d.]*\s+(?:-[uOBW]\s+)*([\w./-]+\.py)\b"
-_LAUNCHERS = {"launch": _IS_LAUNCH, "torchrun": _IS_TORCHRUN, "mpi": _IS_MPI, "deepspeed": _IS_DEEPSPEED}
+_IS_ACCELERATE = r"\baccelerate\s+launch\s"
+_LAUNCHERS = {
+    "launch": _IS_LAUNCH,
+    "torchrun": _IS_TORCHRUN,
+    "mpi": _IS_MPI,
+    "deepspeed": _IS_DEEPSPEED,
+    "accelerate": _IS_ACCELERATE,
+}
 _PROGRAM = r"[\w./-]+\.py\b"
 
 

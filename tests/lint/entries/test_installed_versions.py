@@ -9,6 +9,7 @@ from tests.support.linting import linted
 RULES = Path(__file__).resolve().parents[3] / "fixtures" / "rules"
 LOSS = RULES / "frameworks" / "custom_loss_not_scaled"
 PREPARED = RULES / "launch" / "name_bound_on_some_ranks"
+SAVED = RULES / "checkpoint" / "sharded_state_on_some_ranks"
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,15 @@ def test_where_lightning_prepares_data(wanted: str, found: bool, tmp_path: Path)
     entry.write_text((PREPARED / "bad_prepared_by_lightning.py").read_text(encoding="utf-8"), encoding="utf-8")
     said = {each.code for each in linted(entry, folder=tmp_path, select=("GPU470",)).seen}
     assert said == ({"GPU470"} if found else set())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [("torch\n", False), ("pytorch-lightning==1.4.2\n", False), ("pytorch-lightning==1.9.3\n", True)],
+)
+def test_where_lightning_waits_in_a_save(wanted: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(wanted, encoding="utf-8")
+    entry = tmp_path / "train.py"
+    entry.write_text((SAVED / "good_lightning_of_old.py").read_text(encoding="utf-8"), encoding="utf-8")
+    said = {each.code for each in linted(entry, folder=tmp_path, select=("GPU501", "GPU605")).seen}
+    assert bool(said) is found
