@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, str] = {
     # What a program says of how it wants to be started, for the files that start it.
     "lint.program_facts": "",
     # Files that start programs know of programs no more than these facts.
-    "lint.launchfiles": "lint.program_facts lint.source manifest",
+    "lint.launchfiles": "lint.domain lint.program_facts lint.source manifest",
     "lint.launch_rules": (
         "lint.ask_rules lint.discovery lint.entry_result lint.launchfiles lint.request lint.source registry"
     ),
@@ -204,6 +204,7 @@ LATE = {
     "gpudoctor.lint.launchfiles.dockerfile",
     "gpudoctor.lint.launchfiles.ini_commands",
     "gpudoctor.lint.launchfiles.python_commands",
+    "gpudoctor.lint.launchfiles.python_values",
     "gpudoctor.lint.launchfiles.quoted_commands",
     "gpudoctor.lint.launchfiles.makefile",
     "gpudoctor.lint.launchfiles.compose",

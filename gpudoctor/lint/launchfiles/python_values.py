@@ -7,13 +7,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.launchfiles.shell_values import calculated
+from gpudoctor.lint.domain.constant_folding import of_text, operated
+from gpudoctor.lint.domain.value import Const
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
 _MOST_ITEMS = 1_000
 
 
@@ -130,11 +130,16 @@ class PythonValues:
                 return PythonText(str(len(first)), node, is_number=True)
             case "str" if isinstance(first, PythonText):
                 return replace(first, is_number=False)
+            case "int" if _constant(first) is not None and text_of(first).isdecimal():
+                return PythonText(text_of(first), node, is_number=True)
             case "dict":
                 given = {each.arg: self.told(each.value, around) for each in node.keywords if each.arg}
                 return {key: part for key, part in given.items() if isinstance(part, PythonText)}
             case "copy" if isinstance(func, ast.Attribute) and ast.unparse(func.value).endswith("environ"):
                 return {}
+        constants = [made for each in arguments if (made := _constant(self.told(each, around))) is not None]
+        if isinstance(held, PythonText) and "$" not in held.text and len(constants) == len(arguments):
+            return _shown(of_text(held.text, name_of(func), constants), node)
         return PythonText("${_}", node)
 
 
@@ -156,11 +161,23 @@ def printed(text: str) -> str | None:
 
 
 def _combined(left: PythonValue, sign: ast.operator, right: PythonValue, node: ast.AST) -> PythonValue:
-    if isinstance(left, PythonText) and isinstance(right, PythonText) and (left.is_number or right.is_number):
-        numbers = [int(each.text) if each.text.isdecimal() else None for each in (left, right)]
-        number = calculated(_SIGNS.get(type(sign), ""), *numbers)
-        return PythonText(str(number) if number is not None else "${_}", node, is_number=True)
-    return added(left, right, node) if isinstance(sign, ast.Add) else PythonText("${_}", node)
+    numbers = any(isinstance(each, PythonText) and each.is_number for each in (left, right))
+    if numbers or not isinstance(sign, ast.Add):
+        one, other = _constant(left), _constant(right)
+        return _shown(operated(sign, one, other) if one is not None and other is not None else None, node)
+    return added(left, right, node)
+
+
+def _constant(told: PythonValue) -> Const | None:
+    """What Python computes with; None where something of it comes from outside."""
+    if not isinstance(told, PythonText) or "$" in told.text:
+        return None
+    return Const(int(told.text)) if told.is_number and told.text.lstrip("-").isdecimal() else Const(told.text)
+
+
+def _shown(found: Const | None, node: ast.AST) -> PythonText:
+    number = found is not None and isinstance(found.value, (int, float))
+    return PythonText(str(found.value) if found is not None else "${_}", node, is_number=number)
 
 
 def added(left: PythonValue, right: PythonValue, node: ast.AST) -> PythonValue:

@@ -6,7 +6,6 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.launchfiles.python_values import printed
 from gpudoctor.lint.launchfiles.shell_values import calculated
 from gpudoctor.lint.launchfiles.syntax import Syntax, words_of
 
@@ -122,6 +121,9 @@ def _expr(_: Mapping[str, str], words: Sequence[str], __: str) -> str | None:
 
 
 def _python(options: Mapping[str, str], words: Sequence[str], _: str) -> str | None:
+    # Imported late: it computes as the engine does, and few scripts ask Python.
+    from gpudoctor.lint.launchfiles.python_values import printed
+
     return printed(options["c"]) if not words and "c" in options else None
 
 

@@ -73,6 +73,8 @@ def read(name: str, text: str) -> LaunchFile:
         ("go.py", "g = 0, 1\nrun('torchrun --n=' + str(len(g)) + ' t.py')", "torchrun n=2 | t.py"),
         ("go.py", "g = [0, 1]\nrun(['torchrun', 't.py', ','.join(map(str, g))])", "torchrun | t.py 0,1"),
         ("go.py", "run(f\"torchrun t.py {','.join(str(i) for i in range(3))}\")", "torchrun | t.py 0,1,2"),
+        ("go.py", "run('torchrun --n=%d t.py' % (9 // int('4')) + ' A b'.lower())", "torchrun n=2 | t.py a b"),
+        ("go.py", "n = a + 1\nrun(f'torchrun --n={n} t.py ' + '-'.replace('-', z))", "torchrun n=$_ | t.py $_?"),
         ("Makefile", "N := $(shell echo 0 1 | wc -w)\nt:\n\ttorchrun --n=$(N) t.py", "torchrun n=2 | t.py"),
         ("job.py", "import submitit\ne.update_parameters(tasks_per_node=2)\ne.submit(f)", "python | job.py"),
         ("job.py", ESTIMATOR % "hyperparameters={'lr': 1}", "python | t.py --lr 1"),
