@@ -340,6 +340,7 @@ from gpudoctor.lint.repair.snippets import first_goes_ahead as first_goes_ahead
 from gpudoctor.lint.repair.snippets import is_first as is_first
 from gpudoctor.lint.repair.snippets import local_rank as local_rank
 from gpudoctor.lint.repair.snippets import local_rank_of as local_rank_of
+from gpudoctor.lint.repair.snippets import model_inside as model_inside
 from gpudoctor.lint.repair.snippets import moved_to as moved_to
 from gpudoctor.lint.repair.snippets import own_accumulation as own_accumulation
 from gpudoctor.lint.repair.snippets import own_device as own_device

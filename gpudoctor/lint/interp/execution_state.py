@@ -319,6 +319,15 @@ class ExecutionState(AssumedLaunch):
         term = Anonymous("", self.allocation_site(self.place(node)))
         return ValueSet.of(Unknown(term, why, self.text(node, 40), divergence))
 
+    def as_read(self, target: ast.expr) -> ast.expr:
+        """What is written to, read. Made once, since places and texts are remembered by the identity of nodes."""
+        made = self.made_nodes.get(id(target))
+        if not isinstance(made, ast.expr):
+            parts = {name: getattr(target, name) for name in target._fields}
+            made = ast.copy_location(type(target)(**parts | {"ctx": ast.Load()}), target)
+            self.made_nodes[id(target)] = made
+        return made
+
     # --- memory ------------------------------------------------------------------------------------------------
 
     def read(self, key: Hashable) -> Values | None:

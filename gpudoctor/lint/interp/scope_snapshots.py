@@ -94,25 +94,13 @@ def _chains(m: Evaluator, around: ast.AST) -> Iterator[ast.expr]:
     """The attributes and entries of names that code reads or writes: `args.gpu`, `parts["loader"]`."""
     for node in walk(around):
         if isinstance(node, (ast.Attribute, ast.Subscript)) and _is_plain(node):
-            yield node if isinstance(node.ctx, ast.Load) else _read(m, node)
+            yield node if isinstance(node.ctx, ast.Load) else m.as_read(node)
 
 
 def _written(m: Evaluator, node: ast.expr) -> str:
     """The text of a node as it stands there, with the quotes that the user likes; none where it goes over lines."""
     at = m.place(node)
     return m.frame.file.source.lines[at.line - 1][at.column - 1 : at.end_column - 1] if at.line == at.end_line else ""
-
-
-def _read(m: Evaluator, node: ast.Attribute | ast.Subscript) -> ast.expr:
-    # Kept, since places and texts are remembered by the identity of nodes.
-    made = m.made_nodes.get(id(node))
-    if not isinstance(made, (ast.Attribute, ast.Subscript)):
-        if isinstance(node, ast.Attribute):
-            made = ast.Attribute(node.value, node.attr, ast.Load())
-        else:
-            made = ast.Subscript(node.value, node.slice, ast.Load())
-        m.made_nodes[id(node)] = ast.copy_location(made, node)
-    return made
 
 
 def _is_plain(node: ast.expr) -> bool:

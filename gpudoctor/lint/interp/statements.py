@@ -135,7 +135,7 @@ def _annotated(m: Evaluator, node: ast.AnnAssign) -> None:
 
 
 def _augmented(m: Evaluator, node: ast.AugAssign) -> None:
-    old = m.evaluate(_as_load(m, node.target))
+    old = m.evaluate(m.as_read(node.target))
     by = m.evaluate(node.value)
     new = expressions.binary(m, old, node.op, by, node)
     for told in HOOKS.augmented:
@@ -145,22 +145,6 @@ def _augmented(m: Evaluator, node: ast.AugAssign) -> None:
     m.frame.augments = True
     assign(m, node.target, new)
     m.frame.augments = False
-
-
-def _as_load(m: Evaluator, target: ast.expr) -> ast.expr:
-    """The target, read. Made once, since places and names are remembered by node."""
-    made = m.made_nodes.get(id(target))
-    if isinstance(made, ast.expr):
-        return made
-    if isinstance(target, ast.Name):
-        read: ast.expr = ast.Name(target.id, ast.Load())
-    elif isinstance(target, ast.Attribute):
-        read = ast.Attribute(target.value, target.attr, ast.Load())
-    else:
-        assert isinstance(target, ast.Subscript)
-        read = ast.Subscript(target.value, target.slice, ast.Load())
-    m.made_nodes[id(target)] = ast.copy_location(read, target)
-    return read
 
 
 def _if(m: Evaluator, node: ast.If) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpudoctor.lint.analyses.state_dicts import origin, taken
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState
@@ -131,25 +133,28 @@ def _parser(call: Call) -> Values:
 @MODELS.callable(*(f"transformers.HfArgumentParser.{name}" for name in _PARSE))
 def _parsed(call: Call[Unknown]) -> Values:
     """An object of each class, with what the user or a file chooses for its fields."""
-    match call.receiver.term if isinstance(call.receiver, Unknown) else None:
-        case CallResult("transformers.HfArgumentParser", (ValueSet() as given, *_)):
-            asked = known_items(call.do, given.single) or (given,)
-            chosen = tuple(_chosen(call, each.single) for each in asked)
-            # One more: the words of the command line that no class knows.
-            if call.is_true(-1, "return_remaining_strings"):
-                chosen += (_chosen(call, None),)
-            return singleton(TupleOf(chosen))
-    return NOT_ANSWERED
+    asked = _classes_asked(call)
+    if asked is None:
+        return NOT_ANSWERED
+    chosen = tuple(_chosen(call, each.single) for each in asked)
+    # One more: the words of the command line that no class knows.
+    return singleton(
+        TupleOf((*chosen, _chosen(call, None)) if call.is_true(-1, "return_remaining_strings") else chosen)
+    )
 
 
 @MODELS.callable("transformers.HfArgumentParser.parse_args")
 def _in_one(call: Call[Unknown]) -> Values:
     """As of any parser, one object that has all options: those of one class are its fields."""
+    asked = _classes_asked(call)
+    return _chosen(call, asked[0].single) if asked is not None and len(asked) == 1 else NOT_ANSWERED
+
+
+def _classes_asked(call: Call[Unknown]) -> Sequence[Values] | None:
     match call.receiver.term if isinstance(call.receiver, Unknown) else None:
         case CallResult("transformers.HfArgumentParser", (ValueSet() as given, *_)):
-            asked = known_items(call.do, given.single) or (given,)
-            return _chosen(call, asked[0].single) if len(asked) == 1 else NOT_ANSWERED
-    return NOT_ANSWERED
+            return known_items(call.do, given.single) or (given,)
+    return None
 
 
 def _chosen(call: Call, cls: Value | None) -> Values:

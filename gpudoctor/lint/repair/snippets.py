@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Const, Value
-from gpudoctor.lint.repair.repair import Always, Code, Either, Holds, Imported
+from gpudoctor.lint.repair.repair import Always, Code, Either, Holds, Imported, Replace, Source
 from gpudoctor.manifest.framework_roles import framework
 
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Literal, Protocol
 
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.module import Wrapper
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.events.process import InitGroup
 
@@ -148,6 +150,12 @@ def moved_to(value: Value) -> Either:
     if isinstance(value, Device) and value.type == "cuda" and value.index is None:
         return Either(((".to(", Holds(value), ")"), (".cuda()",)))
     return Either(((".to(", device(value), ")"),))
+
+
+def model_inside(wrapper: Wrapper, at: Location, part: Literal["function", "receiver"]) -> Replace:
+    """The model of a wrapper in the place of the wrapper. A name of the bare model is right with and without one."""
+    model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, part), ".module")))
+    return Replace(at, (model,), part=part)
 
 
 def device(value: Value) -> Either:

@@ -39,7 +39,8 @@ from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.names import in_code
-from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
+from gpudoctor.lint.repair.repair import Repair
+from gpudoctor.lint.repair.snippets import model_inside
 from gpudoctor.rule import CrashText, Rule
 
 if TYPE_CHECKING:
@@ -171,9 +172,7 @@ def _remedy(program: Program, state: StateDict, use: LoadState) -> str:
 def _unwrap(wrapper: Value, at: Location) -> Repair | None:
     if not isinstance(wrapper, Wrapper):
         return None
-    # A name of the bare model is right with and without the wrapper.
-    model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "receiver"), ".module")))
-    return Repair("Take the model inside", (Replace(at, (model,), part="receiver"),))
+    return Repair("Take the model inside", (model_inside(wrapper, at, "receiver"),))
 
 
 def _loaded_otherwise(program: Program, save: Save, entry: str, state: StateDict, when: Condition) -> LoadState | None:

@@ -47,7 +47,8 @@ from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
-from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
+from gpudoctor.lint.repair.repair import Repair
+from gpudoctor.lint.repair.snippets import model_inside
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
@@ -256,11 +257,7 @@ def _go_inside(event: Forward) -> Repair | None:
     # With gradients they would no longer be averaged, and FSDP has the parameters in pieces.
     if not event.context.evaluating or _wrapper(event).wrapped_by(WrapperKind.FSDP):
         return None
-    at = event.location
-    wrapper = _wrapper(event)
-    # A name of the bare model is right with and without the wrapper.
-    model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "function"), ".module")))
-    return Repair("Call the model inside the wrapper", (Replace(at, (model,), part="function"),))
+    return Repair("Call the model inside the wrapper", (model_inside(_wrapper(event), event.location, "function"),))
 
 
 def _label(event: Forward) -> str:

@@ -44,7 +44,8 @@ from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, Optimiz
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_kind_of_launch, ways_told
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
+from gpudoctor.lint.repair.repair import Repair
+from gpudoctor.lint.repair.snippets import model_inside
 from gpudoctor.rule import SOME_PATHS, CrashText, Rule
 from gpudoctor_rules.wrap._training import begin_alike
 
@@ -154,11 +155,8 @@ def _is_around(wrap: Wrap, wrapper: Wrapper) -> bool:
 
 
 def _reach(event: AttributeMissed, wrapper: Wrapper) -> Repair:
-    at = event.location
-    # The name of the bare model serves a program without a wrapper as well.
-    model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "receiver"), ".module")))
     what = "the item" if event.name == _ITEM else f"`{event.name}`"
-    return Repair(f"Read it from the model inside: {what}", (Replace(at, (model,), part="receiver"),))
+    return Repair(f"Read it from the model inside: {what}", (model_inside(wrapper, event.location, "receiver"),))
 
 
 def _leads_to_training(program: Program, event: AttributeMissed) -> bool:
