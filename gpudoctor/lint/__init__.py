@@ -49,8 +49,9 @@ Hook
 Evaluator
     The state of an execution with the questions that statements, expressions and calls ask each other: each part of the
     evaluation knows only it (`interp/evaluator.py`), and the interpreter puts the parts together.
-Summary
-    What a call of a function did before, where following it again would tell nothing new (`interp/summaries.py`).
+Habit
+    What the calls of a function have done so far, where following it once more would tell nothing new
+    (`interp/habits.py`).
 Widening
     Fewer, less definite values where a name could hold too many (`interp/widening.py`).
 Refinement

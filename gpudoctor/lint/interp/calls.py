@@ -31,10 +31,9 @@ from gpudoctor.lint.interp.annotations import field_without_value, has_fields
 from gpudoctor.lint.interp.argument_passing import among_the_rest, arguments_of, bind_parameters
 from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.function_traits import CallMemory
-from gpudoctor.lint.interp.habits import by_habit
+from gpudoctor.lint.interp.habits import EffectWatch, by_habit
 from gpudoctor.lint.interp.limits import A_FEW, MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_CALL, SHORT_FUNCTION
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
-from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.library_names import PLAIN, gives_settings
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED
@@ -196,9 +195,6 @@ def _run(m: Evaluator, function: Function, arguments: Arguments, node: ast.AST, 
         if (again := repeated(m, memory, arguments, m.place(node))) is not None:
             return again
     # Config parsers and metrics run thousands of statements that no rule asks about.
-    known = m.dull.get(function.node)
-    if known is not None and (again := summarized(m, known, arguments, node)) is not None:
-        return again
     habit = m.habits.get(function.node)
     if habit is not None and (usual := by_habit(m, habit, arguments, node)) is not None:
         return usual

@@ -59,7 +59,7 @@ from gpudoctor.lint.source.unparse import shown
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.events.launch_world import LaunchWorld
-    from gpudoctor.lint.interp.function_traits import CallMemory, Habit, Summary
+    from gpudoctor.lint.interp.function_traits import CallMemory, Habit
     from gpudoctor.lint.interp.written_switches import WrittenSwitches
     from gpudoctor.lint.library_context import Listener
     from gpudoctor.lint.source.project import ModuleFile, Project
@@ -102,7 +102,6 @@ class ExecutionState(AssumedLaunch):
         "_visits": "How often the program came by each place: what is made in a speculative run has a name of its own.",
         "age": "A method of `_ages`, found quickly.",
         "budget": "What it may take, whatever it does.",
-        "dull": "Summaries of functions: they hold where all that was read is as it was.",
         "evaluations": "Counted against the budget.",
         "followed_loops": "Loops that were followed, each with the calls that led there.",
         "frame_count": "Names scopes: no two have one.",
@@ -146,7 +145,6 @@ class ExecutionState(AssumedLaunch):
         self._places: dict[int, Location] = {}
         self._texts: dict[int, str] = {}
         self.made_nodes: dict[int, ast.AST] = {}
-        self.dull: dict[ast.AST, Summary] = {}
         self.habits: dict[ast.AST, Habit] = {}
         self._traits: dict[ast.AST, FunctionTraits] = {}
         self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None

@@ -16,7 +16,6 @@ from gpudoctor.lint.source.syntax_walk import parts_of, walk
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.store import Store
     from gpudoctor.lint.source.file import SourceFile
 
 _INNER = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
@@ -70,30 +69,6 @@ def _yields(node: ast.AST) -> bool:
 
 def _captures(node: ast.AST) -> bool:
     return any([type(each) in _INNER for each in walk(node)[1:]])  # noqa: C419, a list is quicker here
-
-
-@dataclass(frozen=True)
-class CallRecord:
-    """One call: its result, and what it read that was there before."""
-
-    result: Values
-    read: dict[Hashable, Values | None]
-    makes_model: bool = False
-    """The result is a model that it has made."""
-
-    def holds(self, store: Store[Value]) -> bool:
-        """Nothing that it read has changed."""
-        return all(store.get(key) == values for key, values in self.read.items())
-
-
-@dataclass
-class Summary:
-    """A long function without effect: its calls by their arguments."""
-
-    calls: dict[Hashable, CallRecord] = field(default_factory=dict)
-    followed: int = 0
-    cost: int = 0
-    """The most statements that it took."""
 
 
 @dataclass

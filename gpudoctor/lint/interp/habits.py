@@ -30,28 +30,92 @@ from gpudoctor.lint.domain.value import (
     shards_of,
     singleton,
 )
-from gpudoctor.lint.interp.function_traits import Habit
+from gpudoctor.lint.events.collective import Discard, LeaveLoop
+from gpudoctor.lint.events.files import ChangeFolder, ReadFile
+from gpudoctor.lint.events.host_waits import ClockRead
+from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.process import (
+    ArgumentDeclared,
+    ArgumentsParsed,
+    Caught,
+    EnvironmentRead,
+    ReadOwn,
+    SeedSet,
+    SettingRead,
+    Swallowed,
+)
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interp.function_traits import CallMemory, Habit
 from gpudoctor.lint.interp.limits import MAX_QUIET_STATEMENTS, SHORT_CALL
+from gpudoctor.lint.interp.position import NEVER
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import Function
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.interp.evaluator import Evaluator
     from gpudoctor.lint.interp.position import Frame
 
 _PLAIN = (Const, Unknown, Text, Truth, ListOf, DictOf, Instance)
 """What a function may be given, and give, that is data: nothing to train with, and nothing to call."""
 _OBJECTS = (Instance, Dataset, Unknown, Text)
+# To see these a second time would tell no rule anything new.
+_REPEATABLE = (
+    Imprecision, Escape, SettingRead, EnvironmentRead, ClockRead, ReadOwn, ArgumentDeclared, ArgumentsParsed, ReadFile
+)  # fmt: skip
+_MINOR = (Caught, Swallowed, Discard, SeedSet, ChangeFolder)
+"""Of these rules know once they have happened in a function."""
 _CONTENTS = (ContainerState.items, ContainerState.entries, ContainerState.more, ContainerState.by_rank)
 
 
-def note_call(
+@dataclass(frozen=True)
+class EffectWatch:
+    """What was there before a function was followed."""
+
+    statements: int
+    events: int
+    clock: int
+    oldest_write: int
+
+    @classmethod
+    def begin(cls, m: Evaluator) -> EffectWatch:
+        """Watch from now on what is written."""
+        watch = cls(m.statements, len(m.log), m.clock, m.oldest_write)
+        m.oldest_write = NEVER
+        return watch
+
+    def end(self, m: Evaluator, function: Function, frame: Frame, arguments: Arguments, result: Values) -> None:
+        """Remember what the call has done, and what it took."""
+        # Written only to what it made itself: nothing of it outlives the call but the result.
+        own = m.oldest_write >= self.clock
+        m.oldest_write = min(m.oldest_write, self.oldest_write)
+        cost = m.statements - self.statements
+        if cost < SHORT_CALL:
+            return
+        if own and not m.unreachable:
+            m.memories.setdefault(function, CallMemory()).cost += cost
+        habit = m.habits.get(function.node)
+        # Nothing would come of looking through its events.
+        if habit is None or not habit.loud:
+            quiet = all(isinstance(event, _MINOR) or self._is_repeatable(event) for event in m.log[self.events :])
+            _note_call(m, function, frame, arguments.values(), cost, quiet, result)
+
+    def _is_repeatable(self, event: Event) -> bool:
+        if not isinstance(event, LeaveLoop):
+            return isinstance(event, _REPEATABLE)
+        # Only ways out of the caller's loops, and quiet ends of some ranks, matter to the caller.
+        own = event.loop is None or event.loop.entered >= self.events
+        return own and (event.how != "exit" or not event.condition.divergence & (Divergence.RANK | Divergence.LOCAL))
+
+
+def _note_call(
     m: Evaluator, function: Function, frame: Frame, given: list[Value], cost: int, quiet: bool, result: Values
 ) -> None:
     """Remember what a call has done that is over."""
-    if cost < SHORT_CALL or m.muted:
+    if m.muted:
         return
     habit = m.habits.setdefault(function.node, Habit())
     habit.loud = habit.loud or not quiet or m.unreachable or not all(map(_is_data, result))

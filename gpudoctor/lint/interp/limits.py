@@ -72,11 +72,6 @@ MAX_AT_END = 8
 """So many functions are called at the end of a program."""
 MAX_DECORATED = 40
 """A decorator that gave so many functions back as they were is taken to do so with the others too."""
-LONG_FUNCTION = 30
-"""A function that took more statements than this, and did nothing that rules ask about, is not followed again with
-arguments that it had before, and not more than twice with others."""
-VERY_LONG_FUNCTION = 600
-"""One that took more than this, and did nothing that rules ask about, is not followed a second time at all."""
 SHORT_CALL = 8
 """A call that took fewer statements costs too little to ask whether it pays."""
 MAX_QUIET_STATEMENTS = 400
