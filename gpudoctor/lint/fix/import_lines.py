@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.fix.changes import NewLines, NewName, NoFix, TreeChange, Where
 from gpudoctor.lint.fix.nodes import stored_in
-from gpudoctor.lint.source.syntax_walk import nodes_of
+from gpudoctor.lint.source.syntax_walk import imported_names, nodes_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.fix.nodes import FileNodes
@@ -70,15 +70,9 @@ def _bound(at: ast.AST, nodes: FileNodes) -> Iterator[tuple[str, str]]:
     around = [nodes.tree, *nodes.enclosing(at, ast.FunctionDef, ast.AsyncFunctionDef)]
     hidden = bound_around(at, nodes)
     for scope in around:
-        for statement in scope.body:  # type: ignore[attr-defined]
-            if isinstance(statement, ast.Import):
-                for alias in statement.names:
-                    if (alias.asname or alias.name).partition(".")[0] not in hidden:
-                        yield alias.asname or alias.name, alias.name
-            elif isinstance(statement, ast.ImportFrom) and not statement.level:
-                for alias in statement.names:
-                    if (alias.asname or alias.name) not in hidden:
-                        yield alias.asname or alias.name, f"{statement.module}.{alias.name}"
+        for name, dotted in imported_names(scope.body):  # type: ignore[attr-defined]
+            if name.partition(".")[0] not in hidden:
+                yield name, dotted
 
 
 def bound_around(at: ast.AST, nodes: FileNodes) -> set[str]:

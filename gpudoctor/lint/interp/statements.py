@@ -37,7 +37,7 @@ from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.operators import asks_text
 from gpudoctor.lint.interp.position import NONE_SET, EarlyExits, PathExit
 from gpudoctor.lint.library.register import HOOKS
-from gpudoctor.lint.source.syntax_walk import nodes_of
+from gpudoctor.lint.source.syntax_walk import imported_names, nodes_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -173,19 +173,8 @@ def _if(m: Evaluator, node: ast.If) -> None:
 def _starts_ranks(m: Evaluator, body: list[ast.stmt]) -> bool:
     """A statement of it is a call of `mp.spawn` or its like."""
     calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
-    names = (_library_name(m, each, _imported_in(body)) for each in calls)
+    names = (_library_name(m, each, dict(imported_names(body))) for each in calls)
     return any(answer(name) for name in names if name for answer in HOOKS.starts_ranks)
-
-
-def _imported_in(body: list[ast.stmt]) -> dict[str, str]:
-    """The names that a block imports for itself, and what of."""
-    found: dict[str, str] = {}
-    for each in body:
-        if isinstance(each, ast.Import):
-            found |= {name.asname or name.name: name.name for name in each.names}
-        elif isinstance(each, ast.ImportFrom) and not each.level:
-            found |= {name.asname or name.name: f"{each.module}.{name.name}" for name in each.names}
-    return found
 
 
 def _library_name(m: Evaluator, node: ast.expr, imported: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import imported_names, walk
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -78,13 +78,8 @@ def _is_made_later(name: str, nodes: Sequence[ast.AST], line: int) -> bool:
 def _imported(nodes: Sequence[ast.AST]) -> dict[str, str]:
     """What the imports of a file bring in, wherever they stand: dotted names of libraries, and how it calls them."""
     found: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                found.setdefault(alias.name, alias.asname or alias.name)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            for alias in node.names:
-                found.setdefault(f"{node.module}.{alias.name}", alias.asname or alias.name)
+    for name, dotted in imported_names(nodes):
+        found.setdefault(dotted, name)
     return found
 
 

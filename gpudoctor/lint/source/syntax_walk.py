@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 N = TypeVar("N", bound=ast.AST)
@@ -42,6 +43,15 @@ def bound_by(node: ast.AST) -> str:
         case ast.alias(name, asname):
             return (asname or name).partition(".")[0]
     return ""
+
+
+def imported_names(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
+    """The names by which the imports among these nodes call what they bring from elsewhere, and its dotted names."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
