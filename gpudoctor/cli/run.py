@@ -238,9 +238,9 @@ class _Beside:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def result(self, patience: float = 20.0) -> Outcome | None:
+    def result(self) -> Outcome | None:
         """What came of it; None where it failed, or takes longer than anybody should wait."""
-        self._thread.join(patience)
+        self._thread.join(20.0)
         return self._result
 
     def _run(self) -> None:

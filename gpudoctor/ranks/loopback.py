@@ -8,13 +8,13 @@ LOOPBACK = "127.0.0.1"
 _PATIENCE = 2.0
 
 
-def free_port(host: str = LOOPBACK) -> int:
+def free_port() -> int:
     """A TCP port that nobody listens on now.
 
     Somebody else may take it before it is used: who starts ranks on it should be ready to try once more.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((host, 0))
+        probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
     return port
 

@@ -18,6 +18,8 @@ ON_LINUX = sys.platform.startswith("linux")
 PROC = Path("/proc")
 
 _LOOKS_FOR_NONE = 2
+_PATIENCE = 5.0
+"""Seconds."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
@@ -131,10 +133,10 @@ def _read(path: Path) -> str:
         return ""
 
 
-def end_all(running: Iterable[int], strangers: set[int], patience: float = 5.0) -> None:
+def end_all(running: Iterable[int], strangers: set[int]) -> None:
     """Kill and reap the ranks that still run and all children this process has adopted from them."""
     left = set(running)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + _PATIENCE
     # Killed parents leave children, which come to us as orphans: again until none is left. While some come and go, the
     # kernel may leave others out of its list, so that one empty list says nothing yet.
     found_none = 0

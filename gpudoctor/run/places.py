@@ -26,17 +26,17 @@ def is_own(path: str) -> bool:
     return not (path.startswith(("<", *FOREIGN)) or f"{os.sep}site-packages{os.sep}" in path)
 
 
-def own_place(depth: int = 2) -> Place | None:
+def own_place() -> Place | None:
     """The innermost line of the user's code above the caller."""
-    for frame in _above(sys._getframe(depth)):
+    for frame in _above(sys._getframe(1)):
         if is_own(frame.f_code.co_filename):
             return os.path.abspath(frame.f_code.co_filename), frame.f_lineno
     return None
 
 
-def called_by_own(depth: int = 2) -> bool:
+def called_by_own() -> bool:
     """The user's code has called the caller, with nothing but torch.distributed in between."""
-    for frame in _above(sys._getframe(depth)):
+    for frame in _above(sys._getframe(1)):
         path = frame.f_code.co_filename
         if not path.startswith(PACKAGE) and f"torch{os.sep}distributed{os.sep}" not in path:
             return is_own(path)

@@ -80,7 +80,7 @@ class Recorder:
 
     def place(self) -> list[Any] | None:
         """The line of the user's code that led to the instrument that asks."""
-        return list(place) if (place := own_place(3)) else None
+        return list(place) if (place := own_place()) else None
 
     def guarded(self, instrument: F) -> F:
         """Our own errors become a line in the recording, and the time that we take is counted."""
