@@ -23,6 +23,7 @@ from gpudoctor.run.outcome import (
     Suspicion,
     Watched,
     faults,
+    first_crash,
     hangs_untold,
     shown_by_the_end,
     unexplained,
@@ -49,7 +50,9 @@ def compared(recording: Recording, found: tuple[Finding, ...], linted: Outcome |
     suspicions = [
         Suspicion(each, CONFIRMED if each in shown else _state(each, seen, recording, registry)) for each in suspected
     ]
-    return Watched(recording, found, tuple(suspicions), linted.lines if linted else _lines, linted is not None)
+    untold = first_crash(recording) is not None and not any(_errors(code, registry) for code in seen)
+    lines = linted.lines if linted else _lines
+    return Watched(recording, found, tuple(suspicions), lines, linted is not None, error_untold=untold)
 
 
 def _errors(code: str, registry: Registry) -> Sequence[str]:
@@ -88,8 +91,9 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
         yield f"  Read more: {read_more(worst.code, worst.name)}"
         yield ""
     # What no GPU was there for is told beside findings, too: beyond it nothing was judged.
-    untold = not watched.found or untried(watched.recording) or hangs_untold(watched)
-    if untold and (unknown := unexplained(watched.recording)):
+    untold = not watched.found or untried(watched.recording) or hangs_untold(watched) or watched.error_untold
+    confirmed = any(each.state == CONFIRMED for each in watched.suspicions)
+    if untold and (unknown := unexplained(watched.recording, confirmed=confirmed)):
         yield from wrap(unknown, style.width, "  ")
         yield ""
     for each in gone_on(watched.recording):

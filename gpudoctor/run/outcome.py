@@ -37,13 +37,15 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class Watched:
-    """All that is known after a run. `lines` gives the lines around a place."""
+    """All that is known after a run. `lines` gives the lines around a place; `error_untold` says that it ended with an
+    error, and that what was found is of rules that know of none."""
 
     recording: Recording
     found: tuple[Finding, ...]
     suspicions: tuple[Suspicion, ...]
     lines: Callable[[Location], Sequence[str]]
     linted: bool
+    error_untold: bool = False
 
 
 def what_ran(recording: Recording) -> str:
@@ -83,15 +85,16 @@ def hangs_untold(watched: Watched) -> bool:
     return bool(watched.recording.hang) and not any((os.path.realpath(at.path), at.line) in lines for at in stood)
 
 
-def unexplained(recording: Recording) -> str:
-    """A hang or an error that no rule knows: where, and that we have nothing to add to it; empty without one."""
+def unexplained(recording: Recording, *, confirmed: bool = False) -> str:
+    """A hang or an error that no rule knows: where, and that we have nothing to add to it; empty without one.
+    `confirmed`: it is what lint has suspected."""
     if (verdict := verdict_of(recording.hang)) is not None:
         return " ".join(
             [*map(where, recording.hang), f"The ranks did not advance, and no rule knows why. {verdict.text}"]
         )
     if (end := untried(recording)) is not None:
         return end.text
-    first = _first_crash(recording)
+    first = first_crash(recording)
     if first is None:
         return _ended_itself(recording)
     process, crash = first
@@ -102,7 +105,7 @@ def unexplained(recording: Recording) -> str:
     known = meaning_of(text)
     meaning = known or meaning_by_kind(text)
     told = f"{meaning.means} {meaning.do}".rstrip() if meaning else ""
-    if known is None:
+    if known is None and not confirmed:
         told = f"No rule knows this error. {told}".rstrip()
     if (unlike := unlike_calls(each.text for _, each in recording.crashes())) is not None:
         return f"The {unlike.text}. {_places_of_calls(recording)} {meaning.do if meaning else ''}".rstrip()
@@ -145,7 +148,7 @@ def shown_by_the_end(
     Of several, those that name a line which it came through; where none does, the only one that predicts it, if the
     error is known to mean something.
     """
-    first = _first_crash(recording)
+    first = first_crash(recording)
     if first is None or untried(recording) is not None:
         return frozenset()
     text = f"{first[1].type}: {first[1].text}"
@@ -173,7 +176,7 @@ def _named_by(finding: Finding, crash: Crash) -> bool:
     return any(_covers(place, frame.location) for place in named for frame in crash.frames if frame.own)
 
 
-def _first_crash(recording: Recording) -> tuple[Process, Crash] | None:
+def first_crash(recording: Recording) -> tuple[Process, Crash] | None:
     """The error that ended the job; whose peer had gone was not the first."""
     crashes = (each for each in recording.crashes() if recording.status or (recording.status == 0 and each[1].of_child))
     return min(crashes, key=lambda each: (each[1].lost_connection, each[1].at), default=None)
@@ -191,7 +194,9 @@ def _gone(recording: Recording) -> str:
     fatal = {each.rank: each.fatal for each in silent if each.fatal is not None and each.rank is not None}
     dead = [each.rank for each in silent if not each.over and each.rank is not None and each.rank not in fatal]
     told = [f"{recording.named(over)} had reached the end of its program."] if over else []
-    if dead:
+    if dead and recording.told_to_end is not None:
+        told.append(f"{recording.named(dead)} had ended before, as SIGTERM told it to.")
+    elif dead:
         how = "killed from outside (`dmesg` shows whether memory ran out), or by gloo, which met another collective"
         told.append(f"{recording.named(dead)} had ended before, without an exception: {how}.")
     for rank, end in fatal.items():

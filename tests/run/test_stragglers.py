@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.registry import find_rules, load
 from gpudoctor.run.recording import Process, Recording, Step
+from tests.support.installs import require_torch
+from tests.support.watching import REST, TRAINING, watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PLACE = Location("train.py", 30, 5)
 
@@ -80,3 +87,32 @@ def test_a_few_steps_say_nothing() -> None:
 def test_who_is_not_seen_waiting_does_not_wait() -> None:
     recording = run_of([{**FAST, "other": 0.05}] * 20, [{**FAST, "wait": 0.05}] * 20)
     assert lagging(recording) == []
+
+
+SLOW_LINK = """
+class OverSlowLink(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, called, types, args=(), keywords=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            if called.__name__ != "to":
+                return called(*args, **(keywords or {}))
+            time.sleep(0.05 * dist.get_rank())
+            return torch.empty(0, device="meta")
+
+"""
+"""Batches that take long to another device on rank 1; that device is one that a CPU has."""
+
+
+def test_a_slow_link_is_told_as_transfer_in_a_run(tmp_path: Path) -> None:
+    require_torch()
+    program = TRAINING.replace("range(2)", "range(8)").replace(
+        "        optimizer.zero", "        x.as_subclass(OverSlowLink).to('meta')\n        optimizer.zero"
+    )
+    program = program.replace("import os, sys", "import os, sys, time").replace(
+        "dist.init_", f"{SLOW_LINK}dist.init_", 1
+    )
+    (tmp_path / "train.py").write_text(program + REST)
+    watched = watch(tmp_path, "--no-lint", "--nproc-per-node", "2", "train.py")
+    (message,) = [each["message"] for each in watched.report["findings"] if each["code"] == "GPU809"]
+    assert message.startswith("Rank 1 makes the other ranks wait for")
+    assert "slow is transfer: it copies its batches to its GPU" in message

@@ -65,7 +65,11 @@ class _Groups:
         self._subgroups += 1
         # A library that makes groups knows why.
         if self._subgroups <= _MOST_GROUPS and called_by_own():
-            self._state.write("new_group", step=self._state.steps, place=self._state.recorder.place())
+            given = inspect.signature(c10d.new_group).bind(*args, **keywords).arguments
+            alone = list(given.get("ranks") or ()) == [dist.get_rank()]
+            of_all = not given.get("use_local_synchronization") and not alone
+            place = self._state.recorder.place()
+            self._state.write("new_group", step=self._state.steps, place=place, of_all=of_all)
 
     def rest(self, *args: Any, **keywords: Any) -> None:
         # PyTorch waits for gloo's threads with Python locked, which one that still puts its work down waits for.

@@ -74,6 +74,8 @@ class _Loaders:
         self._told = told
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._beginning: list[_WatchedPass] = []
+        self._gone = state.recorder.guarded(self._left)
+        self._open: dict[int, weakref.ref[Any]] = {}
         self._begun = 0
 
     def install(self) -> None:
@@ -91,7 +93,7 @@ class _Loaders:
             try:
                 iterator = start(loader)
             finally:
-                end(iterator)
+                end(loader, iterator)
             return iterator
 
         @functools.wraps(draw)
@@ -156,10 +158,19 @@ class _Loaders:
         }
         self._beginning.append(_WatchedPass(self._begun, about, loader, self._state))
 
-    def _end_of_beginning(self, iterator: Any) -> None:
+    def _end_of_beginning(self, loader: Any, iterator: Any) -> None:
         made = self._beginning.pop() if self._beginning else None
         if iterator is not None and made is not None:
             setattr(iterator, _PASS, made)
+            # One that a loader keeps for its workers goes on in the next pass.
+            if made.number <= _MOST_PASSES and iterator is not getattr(loader, "_iterator", None):
+                self._open[made.number] = weakref.ref(iterator, functools.partial(self._gone, made))
+
+    def _left(self, here: _WatchedPass, _: Any) -> None:
+        """Nobody goes on with the pass. When the process ends that is true of all."""
+        del self._open[here.number]
+        if not here.ended and not self._state.told_the_rest:
+            here.write(left=True)
 
     def _drawn(self, iterator: Any, index: Any) -> None:
         # A persistent iterator is reset inside `start` and still belongs to the pass before.
@@ -177,7 +188,8 @@ class _Loaders:
         here = getattr(iterator, _PASS, None)
         if here is not None:
             setattr(iterator, _PASS, None)
-            here.write(ended=True)
+            here.ended = True
+            here.write()
 
 
 class _WatchedPass:
@@ -186,7 +198,7 @@ class _WatchedPass:
     def __init__(self, number: int, about: dict[str, Any], loader: Any, state: State) -> None:
         self.drawn: deque[Any] = deque()
         self._state = state
-        self._number = number
+        self.number = number
         self._about = about
         self._dataset = _reference(loader.dataset) if _by_place(loader) else lambda: None
         self._looked_at = number <= _FIRST_PASSES
@@ -203,13 +215,14 @@ class _WatchedPass:
         self._before = ""
         self._digest = hashlib.blake2b(digest_size=8)
         self.batches = 0
+        self.ended = False
         self.next_work = 0
         """The batch with which there is more to do than to count it."""
         self._waited = 0.0
         self._steps = state.steps
         self._backwards = state.backwards
         self._exchanges = state.exchanges
-        self.write(ended=False)
+        self.write()
 
     def begin_batch(self) -> None:
         self.only_counts = self.only_counts or self.batches >= _MOST_NOISE
@@ -242,24 +255,25 @@ class _WatchedPass:
         # A process that is killed has told most of it: the lines become rarer as the pass goes on.
         often = self._looked_at or clock.perf_counter() - self._wrote > _AGAIN
         if often and self.batches & (self.batches - 1) == 0:
-            self.write(ended=False)
+            self.write()
         if len(self._prints) >= self._most_prints:
             self.next_work = min(1 << self.batches.bit_length(), self.batches + _SETTLE_AFTER - len(self._taken))
 
-    def write(self, *, ended: bool) -> None:
+    def write(self, *, left: bool = False) -> None:
         self._settle()
-        if self._number > _MOST_PASSES:
+        if self.number > _MOST_PASSES:
             return
         self._wrote = clock.perf_counter()
         self._state.write(
             "pass",
-            number=self._number,
+            number=self.number,
             batches=self.batches,
             waited=round(self._waited, 6),
             steps=self._state.steps - self._steps,
             first_step=self._steps,
             backwards=self._state.backwards - self._backwards,
-            ended=ended,
+            ended=self.ended,
+            left=left,
             exchanges=self._exchanges,
             exchanged_first=self._exchanged_first(),
             gradient=torch.is_grad_enabled(),

@@ -251,6 +251,9 @@ class _Steps:
         wrappers = list(state.wrappers)
         if any(getattr(wrapper, "require_backward_grad_sync", True) for wrapper in wrappers):
             state.count("synced backwards")
+            state.counts.pop("local at the end", None)
+        else:
+            state.counts["local at the end"] = 1
         if any(map(_synced_all_the_same, wrappers)):
             state.count("synced in no_sync")
         self._kept.before_backward()

@@ -325,6 +325,8 @@ class Pass:
     """Accelerate has made the loader."""
     skipped: int = 0
     """Batches that the loader leaves out in each pass."""
+    left: bool = False
+    """Nobody goes on with it, and it had not come to the end of the loader."""
 
     @property
     def learns_from_all(self) -> bool:

@@ -26,10 +26,11 @@ class RecordedCollective:
 
 @dataclass(frozen=True)
 class Subgroup:
-    """`new_group` was called, after so many steps."""
+    """`new_group` was called, after so many steps. `of_all`: every rank has to call it, whoever its members are."""
 
     step: int
     place: Location | None
+    of_all: bool = True
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Recording
     from gpudoctor.rule import Rule
-    from gpudoctor.run.recording import Process, StackFrame, Waiting
+    from gpudoctor.run.recording import Crash, Process, StackFrame, Waiting
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
@@ -57,9 +57,10 @@ def _stuck(recording: Recording) -> Stuck | None:
     # Who receives has called no collective; only the order of calls may be why nobody sends.
     if any(each.receives for each in waits) and not any(each.told for each in waits) and not _suspected(recording):
         return None
+    alone = next((each for each in waits if _left_alone(each, recording)), None)
     # All have called the same again and again, and one of them goes round once more.
     again = next((each for each in waits if all(other.before == each.place for other in recording.hang)), None)
-    first = again or min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
+    first = alone or again or min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
     others = [each for each in recording.hang if each.rank != first.rank]
     # Who is busy with something of its own may only be slow, and come later.
     if any(not each.waits and each.silence != _ENDED for each in others) and not _suspected(recording):
@@ -71,12 +72,29 @@ def _stuck(recording: Recording) -> Stuck | None:
     code = ORDER if crossing and not _suspected(recording) else _code(_kind(first.stack), recording)
     what = _WAITS.get(_kind(first.stack), _name(first))
     return Stuck(
-        ROUNDS if again and not crossing and not _suspected(recording) else code,
+        ROUNDS if again is first and not crossing and not _suspected(recording) else code,
         first.place,
         f"Rank {first.rank} waits in {what} for the others forever: {_elsewhere(others, gone)}"
         f"{', of another group, and both belong to both' if crossing else ''}.",
         tuple((f"rank {each.rank} is here", each.place) for each in others),
     )
+
+
+def _left_alone(there: Waiting, recording: Recording) -> bool:
+    """It waits in the backward of an iteration that another rank did not make, or not to its end."""
+    mine = next((each for each in recording.ranks if each.rank == there.rank), None)
+    return _kind(there.stack) == BACKWARD and mine is not None and any(_left(each, mine) for each in recording.ranks)
+
+
+def _left(rank: Process, other: Process) -> bool:
+    """It has gone out of the loop over its batches, or of an iteration, and the other rank is in the same loop."""
+    if not rank.passes or not other.passes:
+        return False
+    over, going_on = rank.passes[-1], other.passes[-1]
+    early = over.left or (over.ended and over.backwards < over.batches)
+    # An error that goes through the loop ends it, too.
+    further = not (going_on.ended or going_on.left) or going_on.backwards > over.backwards
+    return early and over.number == going_on.number and further
 
 
 def of_unlike_sizes(recording: Recording) -> Iterator[tuple[Location, str]]:
@@ -113,8 +131,10 @@ def _torn(recording: Recording) -> Stuck | None:
     if not gone or not lost or any(not crash.lost_connection for _, crash in recording.crashes()):
         return None
     rank, crash = lost[0]
-    if crash.place is None or crash.asks_for_state or not _suspected(recording):
+    if crash.place is None or crash.asks_for_state:
         return None
+    if not _suspected(recording):
+        return _ended_early(rank, crash, gone)
     waited = (_kind(crash.frames[::-1]), rank, crash.place)
     dead = [each for each in gone if not each.over]
     ends = [(each, each.fatal) for each in dead if each.fatal is not None]
@@ -127,6 +147,27 @@ def _torn(recording: Recording) -> Stuck | None:
     why = f"{_names(dead)} met another one, and was ended for it" if dead else f"{_names(gone)} had ended without it"
     message = f"Rank {rank.rank} waited in {_in_words(waited[0])} when {why}."
     return Stuck(_code(waited[0], recording), crash.place, message, ())
+
+
+def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck | None:
+    """Of ranks that came to their end by themselves it is known what they did last."""
+    kind = _kind(crash.frames[::-1])
+    if crash.place is None or not all(each.over for each in gone):
+        return None
+    if kind == BACKWARD and any(_left(each, rank) for each in gone):
+        code, how = BACKWARD, "left the loop, or an iteration of it, and ended"
+    elif kind == COLLECTIVE and all(_called_last(each) == crash.place for each in gone):
+        code, how = ROUNDS, "come to its end, after a last call at the same line"
+    else:
+        return None
+    message = f"Rank {rank.rank} waited in {_in_words(kind)} when {_names(gone)} had {how}."
+    return Stuck(code, crash.place, message, ())
+
+
+def _called_last(rank: Process) -> Location | None:
+    """Where the program itself has called the last collective of this rank."""
+    last = rank.collectives[-1] if rank.collectives else None
+    return last.place if last is not None and not last.of_wrapper else None
 
 
 _Stand = tuple[str, "Process", Location]

@@ -88,9 +88,29 @@ class GroupMadeOnSomeRanks(Rule):
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         from gpudoctor_rules.collective._stuck import standstill
 
-        return standstill(
-            self, recording, "Call `new_group` on all ranks, in the same order, also on those that are no members."
-        )
+        remedy = "Call `new_group` on all ranks, in the same order, also on those that are no members."
+        yield from standstill(self, recording, remedy)
+        # Gloo goes on without the others.
+        for place, came in _made_by_some(recording) if recording.ended_well else ():
+            yield self.found(
+                place,
+                f"{recording.named(came)} made this group, and the other ranks did not call `new_group` for it: they "
+                "must, also those that are no members. The next group that all make is not one and the same, then, and "
+                "some backends wait here.",
+                remedy=remedy,
+            )
+
+
+def _made_by_some(recording: Recording) -> Iterator[tuple[Location, list[int]]]:
+    """Where some ranks called `new_group` and others made fewer groups, and those that called it."""
+    made = {each.rank or 0: [one.place for one in each.subgroups if one.of_all] for each in recording.ranks}
+    if len({len(places) for places in made.values()}) < 2 or recording.others_elsewhere:
+        return
+    for place in sorted({place for places in made.values() for place in places if place is not None}):
+        times = {rank: places.count(place) for rank, places in made.items()}
+        if len(set(times.values())) > 1:
+            yield place, [rank for rank, number in times.items() if number == max(times.values())]
+            return
 
 
 def _is_for_all(event: Collective) -> bool:

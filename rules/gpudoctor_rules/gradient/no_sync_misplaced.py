@@ -82,15 +82,16 @@ class NoSyncMisplaced(Rule):
         drift = recording.drift
         if drift is None or recording.averages_by_hand or not drift.optimizer.held or not steps:
             return
-        unsynced = [each for each in steps if each.counts.get("forwards") and not each.counts.get("synced backwards")]
+        local = [each for each in steps if each.counts.get("forwards") and each.counts.get("local at the end")]
         # What came after they were seen to differ is not why.
-        before = [each.number for each in unsynced if each.number <= drift.step]
-        which = f"in {len(steps)} steps" if len(unsynced) == len(steps) else f"of step {min(before, default=0)}"
+        before = [each.number for each in local if each.number <= drift.step]
+        which = f"in {len(steps)} steps" if len(local) == len(steps) else f"of step {min(before, default=0)}"
+        whose = "The last" if any(each.counts.get("synced backwards") for each in local) else "No"
         if before and drift.optimizer.backward is not None:
             yield self.found(
                 drift.optimizer.backward,
-                f"No backward {which} averaged the gradients, and after step {drift.step} the ranks held different "
-                f"values in parameter {drift.name}.",
+                f"{whose} backward {which} averaged {'nothing' if whose == 'The last' else 'the gradients'}, and after "
+                f"step {drift.step} the ranks held different values in parameter {drift.name}.",
                 remedy="Leave the last backward of each step, and its forward, outside of `no_sync()`.",
             )
 

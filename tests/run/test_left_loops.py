@@ -1,0 +1,93 @@
+"""Ranks that end, or leave a loop or an iteration of it, before the others: what they did last tells, without lint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.cli.run_report import compared
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.record import replace
+from gpudoctor.registry import find_rules, load
+from gpudoctor.run.outcome import unexplained
+from gpudoctor.run.recording import Crash, Process, Recording, StackFrame, Step
+from gpudoctor.run.recording.call_counts import Subgroup
+from tests.support.installs import require_torch
+from tests.support.watching import TRAINING, watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+require_torch()
+PLACE = Location("train.py", 30, 5)
+LOOP = "    for x, y in loader:\n"
+FOURTH = "        if dist.get_rank() == 1 and epoch == 1 and len(seen) == 6:\n"
+COUNTED = TRAINING.replace("for epoch in range(2):", "seen = []\nfor epoch in range(2):").replace(
+    LOOP, LOOP + "        seen.append(epoch)\n"
+)
+ROUNDS = (
+    "import torch\nimport torch.distributed as dist\n\ndist.init_process_group('gloo')\n"
+    "for round in range(4 - dist.get_rank()):\n    dist.all_reduce(torch.ones(1))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "part"),
+    [
+        (COUNTED + FOURTH + "            break\n", "GPU503", "loss.backward()"),
+        (
+            COUNTED.replace("        loss.backward", FOURTH + "            continue\n        loss.backward"),
+            "GPU503",
+            "loss.backward()",
+        ),
+        (ROUNDS, "GPU517", "all_reduce"),
+    ],
+    ids=["leaves the loop", "skips an iteration", "makes fewer rounds"],
+)
+def test_a_rank_that_ends_before_the_others(program: str, code: str, part: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(program)
+    watched = watch(tmp_path, "--no-lint", "--nproc-per-node", "2", "train.py")
+    assert watched.status
+    line = next(number for number, text in enumerate(program.splitlines(), 1) if part in text)
+    assert [(each["code"], each["line"]) for each in watched.report["findings"]] == [(code, line)]
+
+
+def _made(*of_all: bool) -> Recording:
+    """A run of two ranks that went well, in which rank 0 made these groups, and rank 1 none."""
+    step = Step(number=1, optimizer=0, at=0.0, took=1.0, spans={}, counts={}, memory=None, cost=0.0)
+    groups = tuple(Subgroup(1, PLACE, each) for each in of_all)
+    rank = Process(
+        pid=1, parent=0, rank=0, world=2, local_rank=0, host="a", main="train.py", torch="2", steps=(step,),
+        subgroups=groups,
+    )  # fmt: skip
+    return Recording((rank, replace(rank, rank=1, local_rank=1, subgroups=())))
+
+
+@pytest.mark.parametrize(("of_all", "found"), [((True,), True), ((False,), False), ((), False)])
+def test_a_group_that_some_ranks_make(of_all: tuple[bool, ...], found: bool) -> None:
+    card = next(card for card in find_rules().cards if card.code == "GPU508")
+    told = [(each.location, each.message) for each in load(card).in_run(_made(*of_all))]
+    assert [place for place, _ in told] == [PLACE] * found
+    assert all("Rank 0 made this group" in message for _, message in told)
+
+
+PEER = "[pair.cc:553] Connection closed by peer [127.0.0.1]:4506"
+
+
+def _crashed(error: str) -> Recording:
+    """The same two ranks, of which rank 0 ended with this error, and rank 1 told nothing of its end."""
+    run = _made()
+    crash = Crash("RuntimeError", error, 1, (StackFrame(PLACE, "main", own=True),))
+    return replace(run, ranks=(replace(run.ranks[0], crash=crash), run.ranks[1]), status=1)
+
+
+@pytest.mark.parametrize(("code", "untold"), [("GPU320", True), ("GPU503", False)])
+def test_an_error_is_told_beside_findings_that_do_not_explain_it(code: str, untold: bool) -> None:
+    found = Finding(code, "a-rule", Severity.WARNING, "It is so.", PLACE)
+    assert compared(_crashed(PEER), (found,), None, find_rules()).error_untold is untold
+
+
+@pytest.mark.parametrize(("at", "how"), [(None, "killed from outside"), (7.0, "as SIGTERM told it to")])
+def test_who_ended_at_a_signal_of_ours_was_not_killed_for_memory(at: float | None, how: str) -> None:
+    assert how in unexplained(replace(_crashed(PEER), told_to_end=at))
