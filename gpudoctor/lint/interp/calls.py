@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.contents import fields_of, find_in_class, find_method, possible_pairs
+from gpudoctor.lint.contents import fields_of, find_in_class, find_method, known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState, ObjectState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -257,22 +257,33 @@ def _is_too_deep(m: Evaluator, function: Function, node: ast.AST, arguments: Arg
         return True
     # By node, since closures of one `def` are new functions each time.
     alike = [frame.function for frame in m.frames if frame.function and frame.function.node is function.node]
-    if len(alike) == 1 and _is_given_another_kind(m, function, arguments):
+    if alike and _is_given_less(m, function, arguments, once=len(alike) == 1):
         return False
     limit = MAX_RECURSION if _is_short(function.node) else 1
     # What a decorator made of each constructor calls that of the base class, which it made something of, too.
     return len(alike) >= limit and (function in alike or len(alike) >= MAX_WRAPPED)
 
 
-def _is_given_another_kind(m: Evaluator, function: Function, arguments: Arguments) -> bool:
-    """`evaluate(names)` calls itself for each of the names: one that it is given now is no list of them."""
-    frame = next(frame for frame in m.frames if frame.function and frame.function.node is function.node)
+def _is_given_less(m: Evaluator, function: Function, arguments: Arguments, once: bool) -> bool:
+    """`with_attributes(settings)` calls itself for each of the entries: that comes to an end. `evaluate(names)` does so
+    for each of the names, of which nothing may be known but that one of them is no list of them."""
+    frame = next(each for each in reversed(m.frames) if each.function and each.function.node is function.node)
     names = function.node.args
     given = zip((*names.posonlyargs, *names.args), arguments.positional, strict=False)
     # Not read by the call itself: which calls are open around one decides nothing of what is remembered of it.
-    before = ((m.store.get((frame.scope, name.arg)), values) for name, values in given)
-    kinds = ((_kinds(old), _kinds(new)) for old, new in before if old is not None)
+    before = [(old, values) for name, values in given if (old := m.store.get((frame.scope, name.arg))) is not None]
+    if any(new.single in _held_in(m, old.single) for old, new in before):
+        return True
+    kinds = ((_kinds(old), _kinds(new)) for old, new in before) if once else ()
     return any(old and new and old.isdisjoint(new) for old, new in kinds)
+
+
+def _held_in(m: Evaluator, value: Value | None) -> list[Value | None]:
+    """What a list or a dictionary has, one by one."""
+    inside = (
+        [held for _, held in possible_pairs(m, value)] if isinstance(value, DictOf) else known_items(m, value) or ()
+    )
+    return [held.single for held in inside if held.single is not None]
 
 
 def _kinds(values: Values) -> set[str]:

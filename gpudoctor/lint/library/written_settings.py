@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import new_dict, new_list, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ObjectState, SettingState
 from gpudoctor.lint.domain.container import DictOf
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import OpenFile, Setting
 from gpudoctor.lint.domain.value import Const, Unknown, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
@@ -37,11 +38,20 @@ READERS = (
     "yaml.load", "yaml.safe_load", "yaml.unsafe_load",
 )  # fmt: skip
 """What reads an open file."""
+_OF_TEXT = ("commentjson.loads", "hjson.loads", "json.loads", "toml.loads", "tomli.loads", "tomllib.loads")
 
 
-@MODELS.callable(*READERS)
+@MODELS.callable(*READERS, *_OF_TEXT)
 def _loaded(call: Call) -> Values:
-    return read_from(call, call.args[0].single if call.args else None) or NOT_ANSWERED
+    given = call.args[0].single if call.args else None
+    return read_from(call, _file_behind(given) if given is not None else None) or NOT_ANSWERED
+
+
+def _file_behind(given: Value) -> Value:
+    """The open file that a text was read from, be it line by line, without comments."""
+    parts = (each for part in given.in_text for each in provenance_of(part))
+    opened = {each.term: each for each in parts if isinstance(each, Unknown) and isinstance(each.term, OpenFile)}
+    return next(iter(opened.values())) if len(opened) == 1 else given
 
 
 @MODELS.callable("omegaconf.OmegaConf.load")

@@ -103,7 +103,8 @@ def _names_in(root: str, file: str, wanted: re.Pattern[str]) -> Iterator[tuple[s
         above.append((indent, key))
 
 
-_COMMENT = re.compile(r"^\s*(?://|#).*$", re.MULTILINE)
+_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//.*$|^\s*#.*$', re.MULTILINE)
+"""A comment, or a text, in which nothing is one."""
 
 
 def document_in(text: str, path: str) -> object:
@@ -121,8 +122,8 @@ def _in_json(text: str) -> object:
     # Imported late, as below: most settings are YAML.
     import json
 
-    # Lines of comments are passed over, as DeepSpeed does.
-    return json.loads(_COMMENT.sub("", text))
+    # Comments are passed over, as DeepSpeed does, and programs that take them out themselves.
+    return json.loads(_COMMENT.sub(lambda found: found[1] or "", text))
 
 
 def _in_toml(text: str) -> object:

@@ -49,6 +49,20 @@ FILES = {
     # file: train.json
     {"epochs": 30}
     """,
+    "JSON with comments": """
+    import json
+    text = ""
+    with open("train.json") as file:
+        for line in file:
+            text += line.split(" //")[0] + "\\n"
+    reveal(json.loads(text)["url"])  #: 'http://localhost'
+    reveal(json.loads(open("train.json").read())["model"]["unet"]["width"]["inner"])  #: 64
+    # file: train.json
+    { // settings
+      "url": "http://localhost", // where
+      # and how
+      "model": {"unet": {"width": {"inner": 64}}}}
+    """,
     "beside the program": f"""
     import os, yaml
     from pathlib import Path

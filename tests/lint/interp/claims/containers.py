@@ -141,3 +141,19 @@ total = 0
 for each in Indexed(3):
     total += each
 claim(total == 3)
+
+
+def plain(given):
+    if isinstance(given, dict):
+        made = dict()
+        for key, held in given.items():
+            made[key] = plain(held)
+        return made
+    elif isinstance(given, list):
+        return [plain(held) for held in given]
+    else:
+        return given
+
+
+deep = plain({"a": 1, "b": {"c": {"d": {"e": [1, {"f": 2}]}}}, "g": 1, "h": 2, "i": 3, "j": 4, "k": {"l": 5}, "m": [6]})
+claim(deep["b"]["c"]["d"]["e"][1]["f"] == 2 and deep["k"]["l"] == 5 and deep["m"][0] == 6)
