@@ -208,7 +208,9 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     do.execution.studied.update(dict.fromkeys(run.studied))
     reads = set(do.execution.reads[begin:])
     for event in events:
-        _tell_again(do, event)
+        # What a part leaves out the model around it may use: `self.encoder.head(features)`.
+        if not isinstance(event, UnusedPart) or (event.module, event.name) not in reads:
+            _tell_again(do, event)
     tell_guarded(do, events)
     if any(isinstance(event, (Collective, ForwardTalks)) for event in events):
         do.emit(ForwardTalks, at=call.place, module=core)
@@ -307,15 +309,18 @@ def _unused(do: LibraryContext, core: Module, reads: set[Hashable], events: list
     # `list(self.children())[1](x)`: one of them, whichever it is.
     if any(isinstance(event, Forward) and event.module.core.part_of == core for event in events):
         return []
-    names = do.names_of(core)
+    names, begin = do.names_of(core), len(do.execution.reads)
     # `self.stem = nn.Sequential(self.first, …)`: a part of what is used is used.
     used = {part for name in names if (core, name) in reads for part in _modules(do, do.own_attribute(core, name))}
     parts = [(name, _only_module(do.own_attribute(core, name))) for name in names if (core, name) not in reads]
-    return [
+    unused = [
         (name, part)
         for name, part in parts
         if part is not None and part not in used and not _may_be_used(do, core, part)
     ]
+    # To look for them is no use of them, also where this is done while a model around it is rehearsed.
+    del do.execution.reads[begin:]
+    return unused
 
 
 def _only_module(values: Values | None) -> Module | None:
