@@ -139,7 +139,7 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
 @MODELS.callable("gpudoctor.manifest.effects.forward_of")
 def _forward_of_method(call: Call) -> Values:
     """Lightning has the forward of the wrapper call `training_step`: what that returns has come through it."""
-    wrapper, told = single_of(call.args[0]), replace(call, arguments=Arguments(call.args[1:]))
+    wrapper, told = call.first, replace(call, arguments=Arguments(call.args[1:]))
     if not isinstance(wrapper, Wrapper):
         return tell(told)
     identity, core = call.allocation_site(), wrapper.core
