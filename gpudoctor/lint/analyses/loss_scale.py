@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.function import Instance, class_of
 from gpudoctor.lint.domain.module import UNSEEN
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Length, Operation
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
+from gpudoctor.lint.domain.tensor import Mark, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
@@ -22,7 +22,7 @@ from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.function import Class
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.library_context import LibraryContext
 
-ReturnedPlaces: TypeAlias = "Mapping[ValueCell[Any], list[Const]]"
+ReturnedPlaces: TypeAlias = "Mapping[ValueCell[Any], Sequence[Value]]"
 """What is known of what a class of models returns, with the places where that holds."""
 
 OPERATORS: dict[type[ast.operator], str] = {
@@ -96,6 +96,7 @@ def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:
         TensorState.returned_means: _handed_on(do, returned) or _places(do, returned, lambda value: value.mean),
         TensorState.returned_graphs: _places(do, returned, _has_graph),
         TensorState.returned_on_cpu: _places(do, returned, _is_made_on_cpu),
+        TensorState.returned_gathered: _gathered(do, returned),
     }
 
 
@@ -121,6 +122,13 @@ def _places(do: LibraryContext, returned: Values, is_so: Callable[[Value], bool]
     places = [] if any(place is None for place, _ in parts) else [place for place in right if place is not None]
     # Who goes over them meets no other.
     return [*places, WHOLE] if parts and len(right) == len(parts) else places
+
+
+def _gathered(do: LibraryContext, returned: Values) -> list[Value]:
+    parts = _parts(do, returned.single)
+    asked = [returned] if parts is None else [values for _, values in parts if values.all(lambda value: value.mean)]
+    losses = [values.single for values in asked]
+    return [mark for loss in losses if isinstance(loss, Tensor) for mark in loss.shards if isinstance(mark, Mark)]
 
 
 def _parts(do: LibraryContext, returned: Value | None) -> list[tuple[Const | None, Values]] | None:
@@ -151,14 +159,31 @@ def as_returned(do: LibraryContext, output: Tensor, model: Module) -> Tensor:
         if model.made_by != UNSEEN:
             do.set_state(output, TensorState.returned_graphs, ValueSet([Binding(WHOLE)]))
         return output
-    for cell in (TensorState.returned_means, TensorState.returned_graphs, TensorState.returned_on_cpu):
+    for cell in _RETURNED:
         places = do.state(cls, cell)
         if places is not None:
             do.set_state(output, cell, places)
     if WHOLE in (do.state(cls, TensorState.returned_on_cpu) or ()):
         output = replace(output, device=CPU)
     means = do.state(cls, TensorState.returned_means)
+    if means is None or WHOLE in means:
+        output = _with_gathered(do, output, output)
     return replace(output, mean=True) if means is not None and means.single == WHOLE else output
+
+
+def part_returned(do: LibraryContext, output: Tensor, index: object, part: Tensor) -> Tensor:
+    """An entry of what a model has returned, with what is known of it."""
+    return _with_gathered(do, output, replace(part, mean=True)) if _is_returned_mean(do, output, index) else part
+
+
+def _with_gathered(do: LibraryContext, output: Tensor, part: Tensor) -> Tensor:
+    marks = do.state(output, TensorState.returned_gathered)
+    return part if marks is None else replace(part, shards=part.shards.union(marks))
+
+
+_RETURNED = (
+    TensorState.returned_means, TensorState.returned_graphs, TensorState.returned_on_cpu, TensorState.returned_gathered,
+)  # fmt: skip
 
 
 def is_returned_on_cpu(do: LibraryContext, output: Tensor, index: object) -> bool:
@@ -167,7 +192,7 @@ def is_returned_on_cpu(do: LibraryContext, output: Tensor, index: object) -> boo
     return Const(index) in (places or ())
 
 
-def is_returned_mean(do: LibraryContext, output: Tensor, index: object) -> bool:
+def _is_returned_mean(do: LibraryContext, output: Tensor, index: object) -> bool:
     """This entry of what a model has returned is a mean."""
     means = do.state(output, TensorState.returned_means) if _is_whole(output) else None
     return means is not None and any(place == Const(index) for place in means)

@@ -246,6 +246,9 @@ class TensorState:
     """The same of what surely has a graph. Written and read by `loss_scale`."""
     returned_on_cpu: ValueCell[Class | Tensor] = ValueCell()
     """The same of what the forward makes on the CPU, wherever the model is. Written and read by `loss_scale`."""
+    returned_gathered: ValueCell[Class | Tensor] = ValueCell()
+    """What gathering in a forward has left in what it returns, or in those parts that are means. Written and read by
+    `loss_scale`."""
     numbers_of_each_gpu: ValueCell[Tensor] = ValueCell()
     """The keys of those parts of an output of `DataParallel` that were single numbers on each GPU. Written and read by
     `data_parallel_replicas`."""

@@ -146,6 +146,8 @@ class Loader(Allocated):
     """What it draws random numbers with, the seeds of its workers among them."""
     made_up: bool = False
     """Its data are random numbers that the program has drawn itself: their order means nothing."""
+    takes_data_as: str = "dataset"
+    """Its parameter for what it deals out."""
     keeps_sampler_as: str = "sampler"
     """The attribute that has its sampler: a library's own loader may have another name for it."""
     class_name = "torch.utils.data.DataLoader"

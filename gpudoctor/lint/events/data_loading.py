@@ -118,6 +118,13 @@ class IndexIgnored(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StreamLoaded(Event):
+    """A library gives all samples of a data set one after the other, the same to whoever asks."""
+
+    stream: Unknown
+
+
+@dataclass(frozen=True, kw_only=True)
 class Streamed(Event):
     """A stream or a sampler of the project (`source`) was followed through its `__iter__`."""
 

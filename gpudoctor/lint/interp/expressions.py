@@ -51,6 +51,7 @@ from gpudoctor.lint.interp.limits import A_FEW
 from gpudoctor.lint.interp.narrowing import as_told
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
+from gpudoctor.lint.interp.special_methods import operated_by_class, signed_by_class
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.library.register import HOOKS
 
@@ -183,6 +184,9 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
         if folded is not None:
             return singleton(folded)
     # Before text: `%` of a tensor is arithmetic. That of a text puts the tensor's number into it.
+    own = operated_by_class(m, op, left, right, node)
+    if own is not None:
+        return own
     answer = HOOKS.operations.get(type(left)) or (None if left.is_text else HOOKS.operations.get(type(right)))
     if answer is not None:
         return answer(m, [left, right], node)
@@ -257,11 +261,11 @@ def _unary(m: Evaluator, node: ast.UnaryOp) -> Values:
         answer = truth(m, values, node.operand)
         return singleton(negate(as_value(answer)))
 
-    def change(value: Value) -> Value:
+    def change(value: Value) -> Values:
         folded = negative(value) if isinstance(node.op, ast.USub) and isinstance(value, Const) else None
-        return value if folded is None else folded
+        return signed_by_class(m, node.op, value, node) or singleton(value if folded is None else folded)
 
-    return values.map(change)
+    return m.for_each_value(values, change, node)
 
 
 def _compare(m: Evaluator, node: ast.Compare) -> Values:

@@ -29,6 +29,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.interp.position import PathExit
+from gpudoctor.lint.interp.special_methods import compared_by_class
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.lint.source.syntax_walk import walk
@@ -407,10 +408,14 @@ def compare_values(m: Evaluator, op: ast.cmpop, left: Values, right: Values, nod
                 continue
             m.note_rank_text(op, first.value, second.value, node)
             when = first.condition.and_(second.condition)
-            answer = _by_item(op, first.value, second.value)
-            by_item = answer(m, [first.value, second.value], node) if answer is not None else None
-            if by_item is not None:
-                results.append(by_item.guarded_by(when))
+            found = compared_by_class(m, op, first.value, second.value, node)
+            answer = _by_item(op, first.value, second.value) if found is None else None
+            if answer is not None:
+                found = answer(m, [first.value, second.value], node)
+            elif found is not None and isinstance(op, (ast.NotEq, ast.NotIn)):
+                found = singleton(negate(as_value(truth(m, found, node))))
+            if found is not None:
+                results.append(found.guarded_by(when))
             else:
                 results.append(singleton(_compare(m, op, first.value, second.value, node), when))
     return union(results)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpudoctor.lint.domain.provenance import is_table
 from gpudoctor.lint.domain.symbols import Loaded
-from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values, divergence_of
-from gpudoctor.lint.events.data_loading import Split
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Unknown, Values, divergence_of
+from gpudoctor.lint.events.data_loading import Split, StreamLoaded
 from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
 
@@ -15,13 +15,22 @@ _SEED_OF = {"shuffle": 0, "train_test_split": 4}
 
 @MODELS.callable("datasets.load_dataset", "datasets.load_from_disk")
 def _load(call: Call) -> Values:
-    """A table; or a stream, which is shuffled in a buffer, and shared out by its files."""
+    """A table; or a stream, which is shuffled in a buffer."""
     streaming = call.keywords.get("streaming")
     table = streaming is None or streaming.single == FALSE
     loaded = Loaded(call.name, tuple(call.arguments), table)
     # `split=f"train[{rank}%:...]"`: a share of the rank.
     apart = divergence_of(call.all_values())
-    return call.unknown(loaded, f"what {call.name} returns", apart, escaped_from=call.name)
+    found = call.unknown(loaded, f"what {call.name} returns", apart, escaped_from=call.name)
+    if streaming is not None and streaming.single == TRUE:
+        _note_streams(call, found)
+    return found
+
+
+def _note_streams(call: Call, found: Values) -> None:
+    for each in found:
+        if isinstance(each, Unknown):
+            call.emit(StreamLoaded, stream=each)
 
 
 @MODELS.method(Unknown, "to_iterable_dataset")
@@ -29,7 +38,9 @@ def _to_stream(call: Call[Unknown]) -> Values:
     if not is_table(call.receiver):
         return NOT_ANSWERED
     stream = Loaded(call.full_name, (call.receiver, *call.arguments), False)
-    return call.unknown(stream, "a stream of samples", escaped_from=call.full_name)
+    found = call.unknown(stream, "a stream of samples", escaped_from=call.full_name)
+    _note_streams(call, found)
+    return found
 
 
 @MODELS.method(Unknown, "shuffle", "train_test_split")

@@ -127,8 +127,10 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
     # `register` as a decorator, with a name in brackets or without: `if isinstance(name, str):`.
     if name in _PLAIN and isinstance(value, (Class, Function)):
         return False if isinstance(value, Function) or (value.complete and name not in value.library_bases) else None
-    if value == NONE and isinstance(kind, Class):
-        return False
+    if isinstance(value, Const) and isinstance(kind, Class):
+        # An enumeration's members may be texts, too.
+        may_be = not kind.complete or any(each in _PLAIN or each.startswith("enum.") for each in kind.library_bases)
+        return None if may_be and value != NONE else False
     of_python = name.startswith("builtins.")
     match value:
         case Const():

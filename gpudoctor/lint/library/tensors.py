@@ -19,10 +19,10 @@ from gpudoctor.lint.analyses.extents import extent_by, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.analyses.loss_scale import (
     SCALING,
-    is_returned_mean,
     is_returned_on_cpu,
     may_lack_graph,
     of_arithmetic,
+    part_returned,
 )
 from gpudoctor.lint.domain.abstract_state import NO, YES, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -163,11 +163,11 @@ def part_of(
         device = Unknown(Anonymous("device of a number", tensor), "no tensor")
     device = CPU if is_returned_on_cpu(do, tensor, key) else device
     doubtful = tensor.doubtful or may_lack_graph(do, tensor, key)
-    return replace(
+    part = replace(
         tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful,
-        device=device, extent=extent_of_part(do, tensor, key), mean=tensor.mean or is_returned_mean(do, tensor, key),
-        plain=False,
+        device=device, extent=extent_of_part(do, tensor, key), plain=False,
     )  # fmt: skip
+    return part_returned(do, tensor, key, part)
 
 
 def _is_without_tensors(do: LibraryContext, tensor: Tensor, key: object) -> bool:

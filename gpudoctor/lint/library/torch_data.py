@@ -289,6 +289,14 @@ def _loader(call: Call) -> Values:
     return singleton(_make_loader(call, Loader(call.allocation_site(), call.place, call.label)))
 
 
+@MODELS.callable("torch_geometric.loader.NeighborLoader")
+def _neighbor_loader(call: Call) -> Values:
+    """What it deals out are the nodes that it begins at."""
+    return singleton(
+        _make_loader(call, Loader(call.allocation_site(), call.place, call.label, takes_data_as="input_nodes"))
+    )
+
+
 @MODELS.method(Loader, "__init__")
 def _init_loader(call: Call[Loader]) -> Values:
     """`super().__init__(…)` of a class that derives from DataLoader."""
@@ -297,7 +305,7 @@ def _init_loader(call: Call[Loader]) -> Values:
 
 
 def _make_loader(call: Call, bare: Loader) -> Loader:
-    dataset = call.given("dataset")
+    dataset = call.given(bare.takes_data_as)
     sharded = _is_sharded(call, dataset)
     loader = replace(
         bare,

@@ -21,12 +21,14 @@ AROUND = ("HeteroConv", "HeteroGraphConv")
 @MODELS.callable("torch_geometric.nn.*", "dgl.nn.*")
 def _layer(call: Call) -> Values:
     last = call.name.rpartition(".")[2]
-    # What models and functions of these libraries hold is not known.
-    if not CONVOLUTION.fits(last) or not last[:1].isupper():
+    # What functions of these libraries return is not known.
+    if not last[:1].isupper():
         return NOT_ANSWERED
+    # Models and layers of other kinds have weights, or none.
+    weights = True if CONVOLUTION.fits(last) and last not in AROUND else None
     module = Module(
-        call.allocation_site(), call.place, call.label, made_by=call.name,
-        parameters=None if last in AROUND else True, exact=not call.open_ended,
+        call.allocation_site(), call.place, call.label, made_by=call.name, parameters=weights,
+        exact=not call.open_ended,
     )  # fmt: skip
     call.do.set_state(module, ModuleState.device, made_on(call))
     # `GINConv(mlp)` holds what the network holds that it is given.

@@ -8,11 +8,16 @@ from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import GO_OVER_ALL, Dataset, Sampler
 from gpudoctor.lint.domain.function import Instance
 from gpudoctor.lint.domain.provenance import is_table
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.flow.condition import Condition
 
 
@@ -47,5 +52,31 @@ def _is_whole(dataset: Value, shuffled: bool) -> bool:
         return dataset.iterable is False and not dataset.sharded and not dataset.draws
     # What shuffles has an index, so it is no stream that may be cut elsewhere; a table has one in any case.
     read = bool(dataset.escaped_from)
-    known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range))
+    known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range, Tensor))
     return known and (shuffled or is_table(dataset))
+
+
+def stream_behind(stream: Value, loaded: Container[Value]) -> Value | None:
+    """Which of the streams that were loaded this one gives all samples of, whatever was done to them since."""
+    # `stream.shuffle(seed=rank)` gives each rank an order of its own.
+    while stream not in loaded and not stream.divergence:
+        match stream:
+            case Unknown(term=CallResult(function=Unknown(term=Attribute(of=Value() as of, name=name)))) if (
+                name in _KEEP_ALL
+            ):
+                stream = of
+            case Unknown(term=MethodResult(of=Value() as of, method=name)) if name in _KEEP_ALL:
+                stream = of
+            case Unknown(term=Item(of=of)):
+                stream = of
+            case _:
+                return None
+    return None if stream.divergence else stream
+
+
+_KEEP_ALL = frozenset(
+    """
+    map filter shuffle with_format with_transform select_columns remove_columns rename_column rename_columns cast
+    cast_column cast_features take skip repeat batch
+    """.split()
+)

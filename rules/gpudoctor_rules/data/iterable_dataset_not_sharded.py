@@ -11,13 +11,15 @@ raised; the loss looks as always, and an epoch is longer than it should be.
 
 Number the workers of all ranks and let each take every n-th sample, or files of its own: with `info =
 torch.utils.data.get_worker_info()` the number is `rank * info.num_workers + info.id`, of `world_size *
-info.num_workers`. No automatic fix.
+info.num_workers`. A stream of Hugging Face's `datasets` is split by `split_dataset_by_node`. No automatic fix.
 
 ## Silent when
 
 `__iter__` asks for the rank or the worker, begins at a number that it was given, picks with `%`, draws at random or
 never ends; what it reads was made by code that cannot be read, which may shard it; the class is not known in full;
-a `worker_init_fn` prepares the workers; a framework shards the stream.
+a `worker_init_fn` prepares the workers; a framework shards the stream. Of the streams of libraries those of Hugging
+Face's `datasets` are known (`streaming=True`), as long as nothing but the library's own methods stands between them and
+the loader.
 
 ## Sources
 
@@ -32,12 +34,13 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
-from gpudoctor.lint.events.data_loading import Streamed
+from gpudoctor.lint.events.data_loading import Streamed, StreamLoaded
+from gpudoctor.lint.questions.whole_data import stream_behind
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, trained_together, trained_with, where_averaged
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 
 class IterableDatasetNotSharded(Rule):
@@ -47,16 +50,21 @@ class IterableDatasetNotSharded(Rule):
     name = "iterable-dataset-not-sharded"
     severity = Severity.ERROR
     shows_when = ("distributed", "ranks.training_passes.iterable")
-    needs = (Streamed,)
+    needs = (Streamed, StreamLoaded)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         program = program.of_ranks
         if not program.whole or program.streams_shared_out:
             return
         followed = {event.source: event for event in program.events(Streamed)}
+        loaded: dict[Value, StreamLoaded] = {event.stream: event for event in program.events(StreamLoaded)}
         for loader, training in trained_with(program).items():
             stream = loader.dataset.restrict(training.when).single if loader.dataset is not None else None
-            if not isinstance(stream, Dataset) or loader.opaque or loader.managed or loader.sharded:
+            if loader.opaque or loader.managed or loader.sharded:
+                continue
+            if stream is not None and (whole := stream_behind(stream, loaded)) is not None:
+                yield from self._of_library(program, loader, training, loaded[whole])
+            if not isinstance(stream, Dataset):
                 continue
             told = followed.get(stream) if stream.iterable else None
             # Its constructor may have been given a share, or somebody may cut it later.
@@ -101,6 +109,21 @@ class IterableDatasetNotSharded(Rule):
                 remedy="Ask `torch.utils.data.get_worker_info()` in `__iter__`, and yield the shard of this worker.",
                 because=[("the stream is made here", stream.place), ("it is trained on here", training.start.location)],
             )
+
+    def _of_library(
+        self, program: Program, loader: Loader, training: LearningPass, source: StreamLoaded
+    ) -> Iterator[Finding]:
+        averaged = trained_together(program, training) if program.launched_in_several else None
+        if averaged is None or loader.worker_init or program.cut_before(training.backward):
+            return
+        yield self.found(
+            loader.place,
+            "Every rank trains on all of this stream: nothing gives each of them its part, so more GPUs do not shorten "
+            "the epoch.",
+            remedy="Split it where it is loaded, by a function of datasets' module for distributed training: "
+            "`split_dataset_by_node(stream, rank=dist.get_rank(), world_size=dist.get_world_size())`.",
+            because=[("the stream is loaded here", source.location), *where_averaged(averaged)],
+        )
 
 
 _ENOUGH = 3

@@ -134,7 +134,7 @@ def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repa
     # A helper makes other loaders with the same call, and those that are only evaluated are to keep all of their data.
     made = [each.loader for each in program.events(MakeLoader) if each.loader.place == loader.place]
     kept = [each for each in made if each not in trained_with(program)]
-    if group is None or (kept and not _told_apart(kept, loader)):
+    if group is None or loader.takes_data_as != "dataset" or (kept and not _told_apart(kept, loader)):
         return None
     at, data = loader.place, loader.dataset.single if loader.dataset is not None else None
     given: list[Code] = [(Source(at, "0", named=True),), (Source(at, "dataset", named=True),)]

@@ -249,3 +249,41 @@ class Entries(collections.UserDict):
 
 claim(hasattr(Measured(), "size") and not hasattr(Measured(), "weight"))
 claim(type(Measured()) is not dict and type(Entries()) is not dict and type(Entries()) is Entries)
+
+
+class Count:
+    def __init__(self, number):
+        self.number = number
+
+    def __add__(self, other):
+        return Count(self.number + other.number)
+
+    def __radd__(self, other):
+        return self if other == 0 else NotImplemented
+
+    def __iadd__(self, more):
+        self.number += more
+        return self
+
+    def __rmul__(self, times):
+        return Count(times * self.number)
+
+    def __lt__(self, other):
+        return self.number < other.number
+
+    def __eq__(self, other):
+        return self.number == other.number if isinstance(other, Count) else NotImplemented
+
+    def __neg__(self):
+        return Count(-self.number)
+
+    def __contains__(self, digit):
+        return str(digit) in str(self.number)
+
+
+counted = same = Count(3)
+counted += 4
+claim(same.number == 7 and (counted + Count(1)).number == 8 and (2 * counted).number == 14 and (-counted).number == -7)
+claim(Count(1) < Count(2) and Count(2) > Count(1) and not Count(2) < Count(1))
+claim(Count(1) == Count(1) and Count(1) != Count(2) and not isinstance(1, Count) and not isinstance("1", Count))
+claim(7 in counted and 3 not in counted)
