@@ -165,7 +165,7 @@ class Rule:
         drift = recording.drift
         if drift is None or self.code not in recording.suspected or not any(rank.wraps for rank in recording.ranks):
             return
-        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
+        if (at := drift.place) is not None:
             seen = f"After step {drift.step} the ranks held different values in parameter {drift.name}"
             yield self.found(at, f"{seen}: {told.because}.", remedy=told.remedy)
 

@@ -521,6 +521,11 @@ class Drift:
     name: str
     optimizer: RecordedOptimizer
 
+    @property
+    def place(self) -> Location | None:
+        """Where the gradients come from with which the ranks step."""
+        return self.optimizer.backward or self.optimizer.place
+
 
 @dataclass(frozen=True)
 class Uneven:

@@ -39,13 +39,13 @@ from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import DriftText, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording, Value
+    from gpudoctor.api.pack import Location, Program, Value
 
 _ALIKE = "It takes ranks whose own numbers lead to different rates."
 TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer
@@ -59,6 +59,10 @@ class StepOnSomeRanks(Rule):
     severity = Severity.ERROR
     errors = STUCK
     shows_when = ("distributed", "trained")
+    drift = DriftText(
+        "an optimizer or its schedule steps on some of them only, or on each by a number of its own",
+        remedy="Step on all ranks, with the same learning rate.",
+    )
     of_ranks = True
     needs = (Backward,)
     looks_at = (
@@ -107,19 +111,6 @@ class StepOnSomeRanks(Rule):
                 remedy="Reduce the number over all ranks before, with `dist.all_reduce`, or broadcast that of rank 0.",
                 severity=Severity.WARNING,
                 doubt=_ALIKE,
-            )
-
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
-        # That parameters differ does not say why: only the code does.
-        drift = recording.drift
-        if drift is None or self.code not in recording.suspected or not any(rank.wraps for rank in recording.ranks):
-            return
-        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
-            yield self.found(
-                at,
-                f"After step {drift.step} the ranks held different values in parameter {drift.name}: an optimizer or "
-                "its schedule steps on some of them only, or on each by a number of its own.",
-                remedy="Step on all ranks, with the same learning rate.",
             )
 
 

@@ -85,7 +85,7 @@ class RootNotSharded(Rule):
         # Tensor parallelism leaves parameters whole, too, and nobody needs to average these.
         cut_up = any(rank.cut_up for rank in recording.ranks)
         drift = None if cut_up else recording.drift_beside_shards
-        place = drift.optimizer.backward or drift.optimizer.place if drift is not None else None
+        place = drift.place if drift is not None else None
         if drift is not None and place is not None:
             yield self.found(
                 place,

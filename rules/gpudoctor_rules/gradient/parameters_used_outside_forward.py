@@ -84,7 +84,7 @@ class ParametersUsedOutsideForward(Rule):
             return
         if any(step.counts.get("forwards") for rank in recording.ranks for step in rank.steps):
             return
-        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
+        if (at := drift.place) is not None:
             yield self.found(
                 at,
                 f"After step {drift.step} the ranks held different values in parameter {drift.name}, and no training "

@@ -135,7 +135,7 @@ class ModelNotWrapped(Rule):
         # late (GPU509) drive the ranks apart, too.
         if drift is None or any(rank.wraps or rank.stepped_early for rank in recording.ranks):
             return
-        at = drift.optimizer.backward or drift.optimizer.place
+        at = drift.place
         if at is not None and _begin_apart(recording, drift):
             yield self.found(
                 at,

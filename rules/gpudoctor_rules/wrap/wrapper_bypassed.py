@@ -171,7 +171,7 @@ class WrapperBypassed(Rule):
         if through and self.code not in recording.suspected:
             return
         went = "Training forwards bypassed the wrapper" if through else "No training forward went through the wrapper"
-        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
+        if (at := drift.place) is not None:
             yield self.found(
                 at,
                 f"{went} in {recording.ranks[0].made} steps, "
