@@ -160,7 +160,7 @@ class Finding:
     """The launch file that starts the program so, where one was read, as a clause: "when `run.sh` starts it"."""
     needs: tuple[object, ...] = field(default=(), compare=False)
     """Tests that had to come out right for it besides those on the way to its place; lint says which options they ask
-    about, and has none left when it is done."""
+    about, keeps these until it knows which launch gives them, and has none left when it is done."""
     by: tuple[object, bool] | None = field(default=None, compare=False)
     """The event that is wrong there, and whether others are right only under a test of the rank; lint has none left
     when it is done."""

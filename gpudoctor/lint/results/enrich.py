@@ -177,7 +177,8 @@ def _where_options_lead(finding: Finding, program: Program) -> Finding:
     texts = texts or only_where(tests, program.options)[:MOST_OPTIONS]
     if not texts:
         return replace(finding, needs=()) if finding.needs else finding
-    return replace(finding, message=" ".join((finding.message, *texts)), severity=severity, needs=())
+    flags = tuple(flags_in(each, program.options) for each in told)
+    return replace(finding, message=" ".join((finding.message, *texts)), severity=severity, needs=flags)
 
 
 def _asked_of_trainer(program: Program) -> list[Literal]:

@@ -31,11 +31,16 @@ def with_starts(found: Iterable[tuple[AsStarted, tuple[Finding, ...]]]) -> tuple
             key = each.code, each.location, each.message
             first.setdefault(key, each)
             starts.setdefault(key, []).extend(way.starts if _may_happen(each, way) else ())
-    return tuple(replace(each, started_by=said_of(tuple(dict.fromkeys(starts[key])))) for key, each in first.items())
+    said = {key: said_of(tuple(dict.fromkeys(names))) for key, names in starts.items()}
+    return tuple(replace(each, started_by=said[key], needs=()) for key, each in first.items())
 
 
 def _may_happen(found: Finding, way: AsStarted) -> bool:
-    """What needs several processes does not happen to the only one that is started, unless that starts the others."""
+    """What needs several processes does not happen to the only one that is started, unless that starts the others; what
+    needs an option, not where it is known not to be given."""
+    options = (each for each in found.needs if isinstance(each, frozenset) and each)
+    if way.complete and any(each.isdisjoint(way.given) for each in options):
+        return False
     return way.several or found.world != LaunchWorld.TORCHRUN.value or framework(found.launcher).starts_processes
 
 

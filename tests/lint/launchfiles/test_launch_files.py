@@ -229,6 +229,18 @@ def test_a_container_starts_what_its_image_copies(
     assert started == (["when `job.yaml` starts it"] if known else [])
 
 
+@pytest.mark.parametrize(("words", "said"), [("--resume a.pt", True), ("", False), ("$MORE", True)])
+def test_what_an_option_leads_to_is_not_said_of_a_launch_without_it(
+    capsys: pytest.CaptureFixture[str], words: str, said: bool
+) -> None:
+    told = 'p = argparse.ArgumentParser()\np.add_argument("--resume")\nargs = p.parse_args()\n'
+    load = "if args.resume:\n    model.load_state_dict(torch.load(args.resume))\noptimizer ="
+    lay(run__sh=f"torchrun --nproc_per_node=2 train.py {words}\n")
+    lay(train__py=f"import argparse\n{PROGRAM}".replace("model =", f"{told}model =").replace("optimizer =", load))
+    [seen] = found(capsys, "--select=GPU209", ".")
+    assert seen["started_by"] == ("when `run.sh` starts it" if said else "")
+
+
 def test_only_what_all_launch_files_say_counts(capsys: pytest.CaptureFixture[str]) -> None:
     lay(train__py=SWITCHED, run__sh="torchrun --nproc_per_node=8 train.py --distributed --sync none\n")
     lay(other__sh="torchrun --nproc_per_node=8 train.py --distributed\n")
