@@ -19,7 +19,7 @@ def test_steps_whose_gradients_nobody_averaged(unsynced: set[int], words: str) -
     like = healthy().recording.ranks[0]
     count = 9 if 9 in unsynced else 4
     steps = tuple(
-        replace(each, counts={"forwards": 1, **({} if each.number in unsynced else {"synced backwards": 1})})
+        replace(each, counts={"forwards": 1, "local at the end" if each.number in unsynced else "synced backwards": 1})
         for each in like.steps[:count]
     )
     optimizers = (replace(like.optimizers[0], held={1: (4, 4)}, backward=PLACE),)
