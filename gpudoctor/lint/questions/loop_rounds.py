@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Compares, asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
@@ -12,7 +13,7 @@ from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, TakeGradient
-from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 
 if TYPE_CHECKING:
@@ -113,13 +114,22 @@ def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
 
 def _where_it_goes_on(program: Program, loop: Loop, outside: Condition) -> frozenset[Literal]:
     """The answers of tests that lead out of the loop, where they do not."""
-    leaving = (each for each in program.during(loop, LeaveLoop) if each.how != "continue" and each.loop == loop)
+    # A batch that is passed over because of its numbers, as a NaN, is the exception.
+    leaving = (
+        each
+        for each in program.during(loop, LeaveLoop)
+        if each.loop == loop and (each.how != "continue" or _asks_numbers(each.condition.difference(outside)))
+    )
     stays: set[Literal] = set()
     for each in leaving:
         # Behind one way out stands the next, where the first was not taken.
         asked = [literal for literal in each.condition.difference(outside) if literal not in stays]
-        stays |= {literal.negated() for literal in asked} if len(asked) == 1 else set()
+        stays |= ALWAYS.conjoined_with(asked[0].negated()).literals if len(asked) == 1 else set()
     return frozenset(stays)
+
+
+def _asks_numbers(when: Condition) -> bool:
+    return any(isinstance(part, Tensor) for literal in when for part in provenance_of(literal))
 
 
 def _on_all_ways(program: Program, event: Event) -> list[Condition]:
