@@ -55,7 +55,7 @@ _TELLING = re.compile(
             r"Child process with PID \d+ terminated with code",
             r"srun: error: Task launch for",
             r"A worker died or was killed",
-            r"THCudaCheck FAIL|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
+            r"THCudaCheck FAIL|\.(?:cu|hip|cpp|cc|c|h):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
             r"memory allocation of \d+ bytes failed|CUDA error: ",
             r"failed to send a keep-alive|waiting on exit barrier|application crash on rank|driver version is insuffic",
             r"closing signal SIG|\bglobal_ranks=\[\d+\]$|raised from checkTimeout|WorkNCCL::checkTimeout\(",
@@ -472,7 +472,7 @@ _NOTICE = re.compile(
     r"server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)|"
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
     r"SIG\w+ (?:\(@\w+\) )?received (?:at time|by PID)|"
-    r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
+    r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip|cpp|cc|c|h):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
     r"watchdog thread terminated with exception|Rank \d+\] Some NCCL operations have failed|"
     r"Memory access fault by GPU|memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
     r"closing signal SIG|raised from checkTimeout|WorkNCCL::checkTimeout\(|failed to send a keep-alive|"

@@ -343,6 +343,10 @@ LINES: tuple[tuple[str, str], ...] = (
     ("torch.distributed.DistBackendError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] "
      "via c10d key-value store by key '0', but store->get('0') got error: wait timeout after 600000ms", "never came"),
     ("what():  Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA", "in its time"),
+    ("RuntimeError: Timed out initializing process group in store based barrier on rank: 7, for key: "
+     "store_based_barrier_key:32 (world_size=8, worker_count=4, timeout=0:00:30)", "making of a group"),
+    ("RuntimeError: CUDA error: unknown error", "the driver does not say why"),
+    ("python: csrc/aio.cpp:125: int _done(long): Assertion `n_completes >= min_completes' failed.", "did not hold"),
     ("RuntimeError: connect() timed out. Original timeout was 60000 ms.", "have found each other"),
     ("RuntimeError: NCCL communicator was aborted on rank 3.", "in its time"),
     ("Missing ranks: [missing ranks: 1]", "did not submit"),

@@ -286,6 +286,14 @@ def more_than_the_group_has(rank: int) -> None:
     dist.init_process_group("gloo", store=used, rank=0, world_size=1, timeout=LIMIT)  # first
 
 
+def group_of_some_ranks(rank: int) -> None:
+    os.environ["TORCH_DIST_INIT_BARRIER"] = "1"
+    dist.new_group()
+    if rank == 0:
+        dist.new_group([0], timeout=LIMIT)  # first
+    time.sleep(60)
+
+
 def worker_is_told_to_end(rank: int) -> None:
     samples = _Ends() if rank == 1 else _Samples(rank)
     for _ in DataLoader(samples, batch_size=2, num_workers=1):  # first

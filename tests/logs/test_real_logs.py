@@ -75,6 +75,7 @@ CASES = [
     pytest.param("nccl_on_the_cpu", {0, 1}, OWN, set(), marks=pytest.mark.skipif(not ON_CPU, reason="has NCCL")),
     ("option_of_the_launcher", {0, 1}, OWN, {"GPU411"}),
     ("option_is_missing", {0, 1}, OWN, {"GPU421"}),
+    ("group_of_some_ranks", {0}, WAIT, {"GPU508"}),
     ("more_than_the_group_has", {0, 1}, WAIT, {"GPU425"}),
     ("worker_is_told_to_end", {1}, STOPPED, set()),
     ("peer_ends_while_connecting", {0}, WAIT, set()),

@@ -168,7 +168,7 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         library="driver",
     ),
     ErrorText(
-        r"CUDA error: unknown error|CUDA unknown error|cuda runtime error \(999\)|"
+        r"CUDA unknown error|cuda runtime error \(999\)|"
         r"Unexpected error from cudaGetDeviceCount|CUDA driver initialization failed|cudaErrorUnknown",
         _OWN,
         "The driver did not start CUDA for this process, and does not say why.",
@@ -176,7 +176,15 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         library="driver",
     ),
     ErrorText(
-        r"uncorrectable ECC|Xid.*?: (?:48|63|64|74|79|92|94|95)\b|GPU has fallen off the bus|CUDA error: unknown error|"
+        r"CUDA error: unknown error",
+        _OWN,
+        "A call of CUDA failed, and the driver does not say why: at the start CUDA mostly cannot be used on this node; "
+        "in the midst of a training the GPU, its link or the driver has failed.",
+        "Look for `NVRM: Xid` in the kernel's log of the node (`dmesg`), and try a small program there.",
+        library="driver",
+    ),
+    ErrorText(
+        r"uncorrectable ECC|Xid.*?: (?:48|63|64|74|79|92|94|95)\b|GPU has fallen off the bus|"
         r"Unable to determine the device handle|GPU is lost",
         _OWN,
         "The GPU or its link has failed.",

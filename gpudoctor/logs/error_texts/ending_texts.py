@@ -23,6 +23,13 @@ ENDING_TEXTS: tuple[ErrorText, ...] = (
         library="cuda",
     ),
     ErrorText(
+        r": Assertion [`'].*' failed\.",
+        _OWN,
+        "A check in native code did not hold, and ended the process: the file that is named says of which library.",
+        "Look for the check in its issues, and update it; `python -X faulthandler` prints where Python was.",
+        library="libc",
+    ),
+    ErrorText(
         r"free\(\): invalid|double free or corruption|corrupted size vs\. prev_size|malloc\(\): |munmap_chunk\(\)|"
         r"corrupted double-linked list|stack smashing detected|free\(\): double free",
         _OWN,

@@ -57,6 +57,14 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU429", "GPU403"),
     ),
     ErrorText(
+        r"(?:in store based barrier on rank\b|wait timeout after).*store_based_barrier_key:(?![01]\b)\d",
+        _WAIT,
+        "Not all ranks came to the making of a group behind the first one: some do not call `new_group`, make fewer "
+        "groups, make them in another order, or were still busy.",
+        "Call `new_group` on all ranks, also on those that are no members, in one order.",
+        likely=("GPU508", "GPU501"),
+    ),
+    ErrorText(
         r"waiting for clients\. \d+/\d+ clients joined|Timed out initializing process group in store based barrier|"
         r"RendezvousTimeoutError|RendezvousConnectionError|failed to connect to|client socket has (?:timed out|failed)|"
         r"connect\(\) timed out\. Original timeout|No route to host|Connection refused",
