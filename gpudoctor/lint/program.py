@@ -260,7 +260,9 @@ class Program(LogOfRanks):
         # A tool that builds the trainer to take the model out of it is not started as the training is.
         trains = self.has(Backward) or any(each.loop is not None for each in self.events(Iterate))
         tool = self.has_entry and not trains and not self.stops
-        return not (alone or tool) and any(event.kind.synchronises for event in self.events(Wrap))
+        # What wraps for the program may do so for the only process, too.
+        wraps = (event for event in self.events(Wrap) if event.handed_to is None)
+        return not (alone or tool) and any(event.kind.synchronises for event in wraps)
 
     @cached_property
     def _does_nothing_together(self) -> bool:
