@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, cast, overload
 
 from gpudoctor.coverage import Cause
 from gpudoctor.lint.domain.module import Module
@@ -27,6 +27,17 @@ E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)
 
 
+_ByType = dict[type[Event], list[Event]]
+
+
+def _of_types(groups: _ByType, types: Sequence[type[Event]]) -> Iterator[Event]:
+    """The events of these types, in order."""
+    if len(types) == 1:
+        return iter(groups.get(types[0], ()))
+    found = [event for kind in types for event in groups.get(kind, ())]
+    return iter(sorted(found, key=lambda event: event.order))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExecutionLog:
     """What one execution has done. Read only.
@@ -43,11 +54,19 @@ class ExecutionLog:
     """What a rule was told that makes it silent."""
 
     @cached_property
-    def _by_type(self) -> dict[type[Event], list[Event]]:
-        groups: dict[type[Event], list[Event]] = {}
+    def _by_type(self) -> _ByType:
+        groups: _ByType = {}
         for event in self.log:
             groups.setdefault(type(event), []).append(event)
         return groups
+
+    @cached_property
+    def _by_loop(self) -> dict[Hashable, _ByType]:
+        loops: dict[Hashable, _ByType] = {}
+        for event in self.log:
+            for identity in {loop.identity for loop in event.loops}:
+                loops.setdefault(identity, {}).setdefault(type(event), []).append(event)
+        return loops
 
     @cached_property
     def happened(self) -> dict[str, list[Event]]:
@@ -73,10 +92,7 @@ class ExecutionLog:
     def events(self, *types: type[E]) -> Iterator[E]: ...
     def events(self, *types: type[Event]) -> Iterator[Event]:
         """The events of these types, in order."""
-        if len(types) == 1:
-            return iter(self._by_type.get(types[0], ()))
-        found = [event for kind in types for event in self._by_type.get(kind, ())]
-        return iter(sorted(found, key=lambda event: event.order))
+        return _of_types(self._by_type, types)
 
     def has(self, *types: type[Event]) -> bool:
         """Some event of these types happened."""
@@ -155,7 +171,7 @@ class ExecutionLog:
 
     def during(self, loop: Loop, *types: type[E]) -> Iterator[E]:
         """The events of these types inside one execution of a loop."""
-        return (event for event in self.events(*types) if any(each.identity == loop.identity for each in event.loops))
+        return cast("Iterator[E]", _of_types(self._by_loop.get(loop.identity, {}), types))
 
     def in_known_order(self, one: Event, other: Event) -> bool:
         """What came first is known: functions of a library are read one by one, whichever is called first."""

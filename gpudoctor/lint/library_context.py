@@ -60,7 +60,7 @@ class SpeculativeRun(Protocol):
     @property
     def events(self) -> list[Event]: ...
     @property
-    def studied(self) -> list[Value]: ...
+    def studied(self) -> list[Hashable]: ...
     @property
     def whole(self) -> bool: ...
     @property
@@ -272,7 +272,7 @@ class Execution(Protocol):
         """Who is told what is done."""
 
     @property
-    def studied(self) -> dict[Value, Any]:
+    def studied(self) -> dict[Hashable, Any]:
         """The classes whose `forward` was looked at."""
 
     @property

@@ -64,9 +64,17 @@ class LogOfRanks(ExecutionLog):
 
     def _whichever_it_is(self, event: Event) -> bool:
         """The same is done to the other object of a choice: `model.save_pretrained()`, of one of two models."""
-        same = (each for each in self.events(type(event)) if each.led_there == event.led_there)
+        same = self._by_way.get((type(event), event.led_there), ())
         either = (disjunction(event.condition, each.condition) for each in same if each.loops == event.loops)
         return any(each is not None and each.passed_by is PassedBy.EVERY_RANK for each in either)
+
+    @cached_property
+    def _by_way(self) -> dict[Hashable, list[Event]]:
+        """The events of a kind to which the same calls lead: a loop over callbacks has thousands."""
+        ways: dict[Hashable, list[Event]] = {}
+        for event in self.log:
+            ways.setdefault((type(event), event.led_there), []).append(event)
+        return ways
 
     def without_others(self, event: Event) -> bool:
         """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train

@@ -286,7 +286,8 @@ class ExecutionState(AssumedLaunch):
             return
         # Found out only while executing under torchrun: begin again with spawned ranks.
         if kind is Spawn:
-            self.start_ranks()
+            self.start_ranks(fields.get("nprocs"))
+            self._begin_again_with(self._told_by_start(fields.get("nprocs")))
         assert at is not None
         if len(self.log) >= MAX_EVENTS:
             raise OutOfBudget(f"more than {MAX_EVENTS} events")
@@ -294,11 +295,11 @@ class ExecutionState(AssumedLaunch):
             raise NeedsWorld
         # These are done only by distributed runs: whatever guards them was switched on.
         wraps = kind is Wrap and fields["kind"].synchronises  # type: ignore[attr-defined]
-        begins = kind is Spawn or (kind is InitGroup and fields.get("again") is not True)
+        begins = kind is InitGroup and fields.get("again") is not True
         # One more that an option wraps, where another is anyway or a framework takes charge, has switched nothing on;
         # nor has what makes a mesh of a group that is there.
         if begins:
-            self.refine_and_restart(of_one=kind is InitGroup and is_one(fields.get("world_size")))
+            self.refine_and_restart(of_one=is_one(fields.get("world_size")))
         elif wraps and (self.choices.waiting or not has_distributed(self.log)):
             self.refine_or_wait()
         elif kind is Iterate:

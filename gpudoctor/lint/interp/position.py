@@ -139,13 +139,13 @@ class Recorded:
     __slots__ = {
         "imprecisions": "Where knowledge ended, and why.",
         "log": "The events.",
-        "studied": "Classes of models whose `forward` was looked at, with what is known of what it returns.",
+        "studied": "Classes whose `forward` or `backward` was looked at, with what is known of what it returns.",
     }
 
     def __init__(self) -> None:
         self.log: list[Event] = []
         self.imprecisions: dict[Hashable, None] = {}
-        self.studied: dict[Value, Any] = {}
+        self.studied: dict[Hashable, Any] = {}
 
 
 # One chain of classes, since Python gives the slots of one base a place.

@@ -202,13 +202,17 @@ class AssumedLaunch(Position):
         world = self.world
         return self.tasks_of if self.tasks_of and world is LaunchWorld.TORCHRUN else world.value
 
-    def start_ranks(self) -> None:
-        """The program starts its ranks itself. Where nobody has asked for the launcher that it was thought to have, all
-        until here went as it goes without one."""
+    def start_ranks(self, count: object = None) -> None:
+        """The program starts so many ranks itself. Where nobody has asked for the launcher that it was thought to have,
+        all until here went as it goes without one."""
         if self._world is not LaunchWorld.SPAWN and (self.launcher_matters or not self.or_spawn):
-            self.refinements.update(self._open_switches())
+            self.refinements.update(self._told_by_start(count))
             raise NeedsWorld
         self._world, self.world_matters = LaunchWorld.SPAWN, True
+
+    def _told_by_start(self, count: object) -> dict[Hashable, bool]:
+        """What is so where the program comes to start so many ranks: learnt together, it costs one more attempt."""
+        return {**self._open_switches(), **self._several([count], asked=True)}
 
     def refine_and_restart(self, of_one: bool = False) -> None:
         """Distribution starts here: the open switches around it turned it on; or off, where it is of one process."""
@@ -258,14 +262,17 @@ class AssumedLaunch(Position):
                 self._begin_again_with({fresh: True})
 
     def assume_several_processes(self, values: Values) -> None:
-        counts = [each for each in values if isinstance(each, Unknown)]
-        fresh = {Compares(">", each, Const(1)) for each in counts} - self.assumptions.keys()
-        if not fresh or not self.several_processes:
-            return
-        if any(speaks_of(key, each) for key in self.asked for each in counts):
-            self._begin_again_with(dict.fromkeys(fresh, True))
-        # With the answer known from the beginning all would have gone as it did.
-        self.assumptions.update(dict.fromkeys(fresh, True))
+        if self.several_processes:
+            self._begin_again_with(self._several(values, asked=True))
+            # With the answer known from the beginning all would have gone as it did.
+            self.assumptions.update(self._several(values))
+
+    def _several(self, counts: Iterable[object], asked: bool = False) -> dict[Hashable, bool]:
+        """That these numbers are more than one, where nothing is assumed; if `asked`, only where a test asks of one."""
+        unknown = [each for each in counts if isinstance(each, Unknown)]
+        if asked and not any(speaks_of(key, each) for key in self.asked for each in unknown):
+            return {}
+        return {key: True for each in unknown if (key := Compares(">", each, Const(1))) not in self.assumptions}
 
     @property
     def counts_ranks(self) -> bool:

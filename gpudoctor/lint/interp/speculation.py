@@ -7,7 +7,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event
 
 
@@ -21,7 +20,7 @@ class Speculation:
         self._pages = len(book), len(book)
         self.events: list[Event] = []
         """What it would have logged."""
-        self.studied: list[Value] = []
+        self.studied: list[Hashable] = []
         """The classes whose `forward` was looked at in it."""
         self.whole = True
         """All of it was followed."""

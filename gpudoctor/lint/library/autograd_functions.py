@@ -41,8 +41,9 @@ def _apply(call: Call[Class]) -> Values:
 def _look_at_backward(call: Call, cls: Class, context: Values) -> None:
     """What is guarded in its backward is told where the function is used."""
     own = find_in_class(call.do, cls, "backward")
-    if own is not None and cls not in call.do.execution.studied:
-        call.do.execution.studied[cls] = None
+    # By node: a class that a function defines is another one in each call, also in those of its own backward.
+    if own is not None and cls.node not in call.do.execution.studied:
+        call.do.execution.studied[cls.node] = None
         gradient = singleton(Unknown(Anonymous("gradient", cls), "a gradient"))
         with call.do.execution.speculative() as run:
             call.do.call(own, Arguments((context, gradient)), call.node)

@@ -87,7 +87,7 @@ class LocalDecisionEndsLoop(Rule):
         told: set[Location] = set()
         on_the_rank = ((event, None) for event in _on_the_rank(program))
         for event, guard in [*_on_local_data(program), *on_the_rank]:
-            missed = missed_by(event, [step for step in together if _by_those_who_stay(event, step.event)])
+            missed = missed_by(event, _of_those_who_stay(event, together))
             # `Join` lets a rank that has left answer the collectives of the others.
             if missed is None or event.location in told or "join" in event.context.contexts:
                 continue
@@ -158,13 +158,15 @@ class LocalDecisionEndsLoop(Rule):
 
 def _left_out(program: Program, together: list[JointStep]) -> Iterator[tuple[JointStep, Literal]]:
     """Steps that a rank takes only where its own data says so: `if torch.isfinite(loss): loss.backward()`."""
-    leaving = list(program.events(LeaveLoop))
+    leaving = [each for each in program.events(LeaveLoop) if each.local_guards]
     for step in together:
         event = step.event
+        if not event.local_guards or not event.loops or "join" in event.context.contexts:
+            continue
         # What stands behind `if local: break` is told there.
         behind = {guard.negated() for each in leaving if _stays_behind(event, each) for guard in each.local_guards}
         asked = [guard for guard in event.local_guards if guard not in behind and not _may_agree(guard)]
-        if not asked or not event.loops or "join" in event.context.contexts:
+        if not asked:
             continue
         # On the other side of the test the rank makes such a step, too.
         if not any(each.name == step.name and _on_other_side(each.event, event, asked) for each in together):
@@ -217,10 +219,10 @@ def _never_joins(program: Program, event: LeaveLoop) -> bool:
     return event.how == "exit" and before and any(each.world_size is not None for each in groups)
 
 
-def _by_those_who_stay(event: LeaveLoop, step: Event) -> bool:
-    """Others than the ranks that leave take this step: `if rank != 0: while True: ...` is a loop of those alone."""
-    asked = _asked_here(event, event.rank_guards)
-    return bool(event.local_guards) or not asked or not step.condition.literals.issuperset(asked)
+def _of_those_who_stay(event: LeaveLoop, together: list[JointStep]) -> list[JointStep]:
+    """What others take than the ranks that leave: `if rank != 0: while True: ...` is a loop of those alone."""
+    asked = [] if event.local_guards else _asked_here(event, event.rank_guards)
+    return [step for step in together if not step.event.condition.literals.issuperset(asked)] if asked else together
 
 
 def _may_agree(guard: Literal) -> bool:

@@ -59,13 +59,14 @@ class IdleRanksDuringEvaluation(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence():
             return
-        alone = [each for each in evaluations(program) if each.start.rank_guards and not _hangs(program, each)]
+        evaluated = [*evaluations(program)]
+        alone = [each for each in evaluated if each.start.rank_guards and not _hangs(program, each)]
         together = [*_together(program)] if alone else []
         told: set[Location] = set()
         for each in alone:
             waits = _waiting_for(each, together)
             # The other side of the test may have an evaluation of its own.
-            if each.loop.location in told or waits is None or _others_busy(program, each):
+            if each.loop.location in told or waits is None or _others_busy(program, each, evaluated):
                 continue
             told.add(each.loop.location)
             yield self.found(
@@ -137,8 +138,7 @@ def _name(event: Event) -> str:
     return f"`{event.call}`" if isinstance(event, Collective) else "`backward`"
 
 
-def _others_busy(program: Program, each: Evaluation) -> bool:
+def _others_busy(program: Program, each: Evaluation, evaluated: list[Evaluation]) -> bool:
     return program.on_both_sides(each.start) or any(
-        other.start.condition.excludes(each.start.condition) and other.start.rank_guards
-        for other in evaluations(program)
+        other.start.condition.excludes(each.start.condition) and other.start.rank_guards for other in evaluated
     )

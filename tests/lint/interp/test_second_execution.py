@@ -151,6 +151,8 @@ def test_looking_up_names_ends_by_count(executions: Executions, monkeypatch: pyt
         ("print(os.environ.get('LOCAL_RANK'))", 2),
         # What one process does was followed as well: now there are several.
         ("size = 1 if args.gpus == 1 else 2", 2),
+        # Of all that it has asked it learns at once.
+        ("print(os.environ.get('LOCAL_RANK')); size = 1 if args.gpus == 1 else 2", 2),
         ("pass; size = args.gpus * 2", 1),
     ],
 )

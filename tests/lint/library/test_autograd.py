@@ -41,3 +41,26 @@ def test_the_graph_goes_through_it(paper, returned: str, loss: str):
     assert backward.complete
     assert len(backward.forwards) == 1
     assert [event.call for event in found.events(Collective)] == ["all_gather"]
+
+
+MADE_ANEW = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+def scaling(by):
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * by
+        @staticmethod
+        def backward(ctx, gradient):
+            if dist.get_rank() == 0:
+                dist.all_reduce(gradient)
+            return scaling(1 / by).apply(gradient)
+    return Scale
+for by in (2.0, 3.0):
+    scaling(by).apply(torch.ones(2, requires_grad=True)).sum().backward()
+"""
+
+
+def test_the_backward_of_a_class_that_is_made_anew_is_looked_at_once(paper):
+    assert [event.call for event in paper(MADE_ANEW).events(Collective)] == ["all_reduce"]
