@@ -8,11 +8,20 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState, Flag, ObjectState, SettingState, ValueCell
+from gpudoctor.lint.domain.abstract_state import (
+    NO,
+    PROCESS,
+    ContainerState,
+    Flag,
+    ObjectState,
+    ProcessState,
+    SettingState,
+    ValueCell,
+)
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Slice, TupleOf, items_held
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, class_of
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item, Setting
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -110,6 +119,7 @@ def _merge(
     entries = pairs(do, only) if isinstance(only, DictOf) else None
     if entries is not None and isinstance(only, DictOf):
         known.update(entries)
+        note_chosen_file(do, made, [only])
         extra = do.state(only, ContainerState.more)
         if extra is not None:
             more.append(extra)
@@ -265,6 +275,8 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
         # Each entry that is put in makes the table anew.
         if is_key(only) and len(known) < MAX_ENTRIES:
             _set_entries(do, value, {**dict(known), singleton(only): new})
+            # `for key in loaded: config[key] = loaded[key]`
+            note_chosen_file(do, value, [loop.source.single for loop in do.execution.open_loops[-1:]])
         elif not known and only == key_of(value):
             # `for name in sums: sums[name] = reduce(sums[name])`: what is done with that key is done with all.
             do.set_state(value, ContainerState.more, new)
@@ -332,6 +344,28 @@ def note_grown(do: LibraryContext, made: Values, sources: Iterable[Value | None]
     return made
 
 
+def default_of(do: LibraryContext, value: Value | None) -> Value | None:
+    """What a setting is where the user says nothing about it."""
+    if not isinstance(value, Unknown):
+        return None
+    if isinstance(value.term, Setting):
+        found = do.entry(PROCESS, ProcessState.defaults, value.term.name)
+    else:
+        found = do.state(value, SettingState.left_out)
+    return single_of(found)
+
+
+def may_have_more(do: LibraryContext, value: Value | None) -> bool:
+    """Another settings file may have more in it than the one that was read."""
+    return isinstance(value, (DictOf, ListOf)) and do.flag(value, SettingState.chosen_file) is not NO
+
+
+def note_chosen_file(do: LibraryContext, made: Value | None, sources: Iterable[Value | None]) -> None:
+    """What was made of the entries of these has more in it where they have."""
+    if isinstance(made, (DictOf, ListOf)) and any(may_have_more(do, each) for each in sources):
+        do.set_flag(made, SettingState.chosen_file)
+
+
 def extend(do: LibraryContext, value: Value, new: list[Values], exact: bool = True) -> None:
     """Items come to a list."""
     if not isinstance(value, ListOf):
@@ -361,6 +395,7 @@ _TOLD_OF_CONTENTS: tuple[Flag[Any], ...] = (
     ContainerState.gathered,
     ObjectState.of_settings,
     ObjectState.opened,
+    SettingState.chosen_file,
     SettingState.hides_rank,
 )
 

@@ -193,6 +193,12 @@ class ProjectModules(Protocol):
     def settings_in(self, name: str) -> tuple[str, object] | None:
         """The path and the document of a YAML, TOML or JSON file of the project, where it can be read."""
 
+    def usual_settings(
+        self, option: str, before: str, behind: str, endings: tuple[str, ...]
+    ) -> tuple[str, object] | None:
+        """The same of a file that the user has to name by this option, between these texts, and that ends so: one that
+        the program is usually given."""
+
     def hydra_config(self, folder: str, name: str) -> object:
         """What hydra composes of the setting files in a folder beside this file: plain dictionaries, lists and scalars,
         `GroupOptions` and `OPEN`; None where that is not known."""

@@ -232,6 +232,8 @@ LATE = {
     # Most programs name their classes themselves.
     "gpudoctor.lint.source.hydra_configs",
     "gpudoctor.lint.source.setting_files",
+    # Few programs must be given a settings file.
+    "gpudoctor.lint.source.usual_settings",
     # Most programs import no zoo of models.
     "gpudoctor.lint.interp.registries",
     # Most programs train in all of their files that do.

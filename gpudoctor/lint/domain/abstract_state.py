@@ -391,6 +391,9 @@ class SettingState:
     read_from: ValueCell[DictOf] = ValueCell()
     """The path of the settings file whose document it is. Written by `written_settings`, read by
     `engine_configuration`."""
+    chosen_file: Flag[DictOf | ListOf] = Flag()
+    """A section of a settings file, or its entries in a row: the user may name another file, which has more in it.
+    Written by `written_settings` and handed on by `contents`, read where an entry is not there."""
     hides_rank: Flag[Value] = Flag()
     """A rank, or what comes from one, was put into it, and nobody knows under which name. Of dictionaries, objects and
     all that is unknown. Written by `hidden_ranks` and `argument_parsers`, read where an entry is not known."""

@@ -9,11 +9,11 @@ from gpudoctor.lint.contents import MAX_TUPLE, known_items, new_dict, pairs, pos
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.symbols import Item, Setting
+from gpudoctor.lint.domain.symbols import Item, Setting, Widened
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, singleton, text_of
 from gpudoctor.lint.events.process import SettingRead
-from gpudoctor.lint.flow.condition import complement
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.annotations import annotated_class, has_fields, object_of_settings
 from gpudoctor.lint.interp.attributes import option_in
@@ -128,10 +128,11 @@ def among_the_rest(
             option = option_in(m, only, name, node)
             if option is not None:
                 return _read_as(option, f"{only.label}[{name!r}]")
-            term = Item(only, Const(name))
-            found.append(
-                singleton(Unknown(term, only.why, name, only.dependence, True, only.shards, only.escaped_from))
-            )
+            term, divergence = Item(only, Const(name)), only.dependence
+            # One of many things, among which the rank is.
+            if isinstance(only.term, Widened) and divergence & Divergence.RANK:
+                divergence = MAYBE_BY_RANK
+            found.append(singleton(Unknown(term, only.why, name, divergence, True, only.shards, only.escaped_from)))
         # `model(**batch)`: an entry of what a loader yields.
         elif isinstance(only, Tensor) and only.origin is TensorOrigin.BATCH:
             found.append(values if only.part else m.item_at(only, singleton(Const(name)), node))

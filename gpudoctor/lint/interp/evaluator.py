@@ -311,6 +311,15 @@ class Evaluator(ExecutionState, LibraryContext):
     def settings_in(self, name: str) -> tuple[str, object] | None:
         return self.project.settings(name)
 
+    def usual_settings(
+        self, option: str, before: str, behind: str, endings: tuple[str, ...]
+    ) -> tuple[str, object] | None:
+        # Imported late: few programs must be given a file.
+        from gpudoctor.lint.source.usual_settings import WantedFile
+
+        self.looked_up += 1
+        return self.project.usual_settings(WantedFile(option, before, behind, endings), self.frame.file.source)
+
     def hydra_config(self, folder: str, name: str) -> object:
         """What hydra composes of the setting files in a folder beside this file."""
         words = {key[1:]: each for key, each in self.given.items() if key.startswith("=") and isinstance(each, str)}

@@ -15,6 +15,7 @@ from gpudoctor.lint.contents import (
     new_dict,
     new_list,
     new_tuple,
+    note_chosen_file,
     note_grown,
     note_rank_decides,
     possible_pairs,
@@ -379,7 +380,9 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     m.unreachable = m.unreachable and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
-        return new_dict(m, entries, node, exact=exact)
+        made = new_dict(m, entries, node, exact=exact)
+        note_chosen_file(m, made.single, sources)
+        return made
     if isinstance(node, ast.SetComp):
         found, distinct = in_a_set(found)
         exact = exact and distinct

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
     MAX_ITEMS,
+    default_of,
     find_method,
     hidden_in,
     is_key,
     key_of,
     known_items,
+    may_have_more,
     new_list,
     new_tuple,
     note_grown,
@@ -235,6 +237,8 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
     extra = m.state(value, ContainerState.more)
     if extra is not None and isinstance(key, Const):
         extra = _entry_of_settings(m, value, key, extra, node)
+    elif isinstance(key, Const) and may_have_more(m, value):
+        return _chosen(m, value, key, node)
     candidates = [extra] if extra is not None else []
     if not is_key(key):
         known = _named_in_settings(m, key, known)
@@ -264,6 +268,10 @@ def _entry_of_settings(m: Evaluator, value: DictOf, key: Value, extra: Values, n
     read = [from_settings(each) for each in extra]
     if not any(read) or not all(known or isinstance(each, DictOf) for known, each in zip(read, extra, strict=True)):
         return extra
+    return _chosen(m, value, key, node)
+
+
+def _chosen(m: Evaluator, value: DictOf, key: Value, node: ast.AST) -> Values:
     chosen = Unknown(Item(value, key), "chosen at the start", m.text(node, 40), config=True)
     return singleton(m.setting(chosen, m.place(node)))
 
@@ -274,7 +282,8 @@ def _named_in_settings(
     """`REGISTRY[cfg.system_type]`, a table of all the classes of a project: those that its setting files name there."""
     if len(known) <= MAX_VALUES or not isinstance(key, Unknown) or not _is_chosen(key):
         return known
-    names = m.texts_in_settings(settings_of(key))
+    usual = text_of(default_of(m, key))
+    names = m.texts_in_settings(settings_of(key)) if usual is None else [usual]
     return [(each, found) for each, found in known if text_of(each.single) in names] or known
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import known_items, known_keys
+from gpudoctor.lint.contents import known_items, known_keys, may_have_more
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank
@@ -458,7 +458,8 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location)
         return answer
     if isinstance(right, DictOf):
         keys = known_keys(m, right)
-        if keys is not None:
+        # Another settings file may have what is not in this one.
+        if keys is not None and (left in keys or not may_have_more(m, right)):
             return contains(list(keys), left, text, place)
         return open_test(Compares("in", left, right), text, place)
     items = known_items(m, right)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
     NESTED,
     copy_of,
+    described_by,
     empty,
     entries_of,
     extend,
@@ -20,8 +21,10 @@ from gpudoctor.lint.contents import (
     key_of,
     known_items,
     loosen,
+    may_have_more,
     new_dict,
     new_list,
+    note_chosen_file,
     note_grown,
     pairs,
     possible_pairs,
@@ -29,14 +32,15 @@ from gpudoctor.lint.contents import (
     set_items,
     take_out,
 )
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.function import Instance, Library, ProjectModule, class_of
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf, items_held
+from gpudoctor.lint.domain.function import Instance, Library, Namespace, ProjectModule, class_of
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import EachOf
+from gpudoctor.lint.domain.symbols import EachOf, Item
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, int_of, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, constant_of, int_of, text_of
+from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.events.training_step import Accumulated
 from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.lint.flow.valueset import union
@@ -44,6 +48,7 @@ from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.tensors import surely_has_graph
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -295,7 +300,9 @@ def _dict_view(call: Call[DictOf]) -> Values:
     if more is not None:
         rows.append(_row(call.name, singleton(key_of(call.receiver)), more))
     # Those that are there on some path only are met one by one as well: where they are absent, nobody asks for them.
-    return new_list(call.do, rows, call.node, exact=more is None)
+    made = new_list(call.do, rows, call.node, exact=more is None)
+    note_chosen_file(call.do, made.single, [call.receiver])
+    return made
 
 
 def _row(name: str, key: Values, value: Values) -> Values:
@@ -350,7 +357,20 @@ def _dict_get(call: Call[DictOf]) -> Values:
     candidates = [more] if more is not None else []
     if not isinstance(key, Const):
         candidates += [value for _, value in entries]
+    if may_have_more(call.do, call.receiver) and isinstance(key, Const) and not asked:
+        return union([*candidates, _setting(call, key, default)])
     return union(candidates) if asked and candidates else union([*candidates, default])
+
+
+def _setting(call: Call[DictOf], key: Const, default: Values) -> Values:
+    """What another settings file may say of an entry, with what it is by default."""
+    found = Unknown(Item(call.receiver, key), "chosen at the start", call.do.text(call.node, 40), config=True)
+    left_out = default.single
+    if isinstance(left_out, Const):
+        call.do.set_state(found, SettingState.left_out, default)
+        call.emit(SettingDefault, value=found, text=found.label, left_out=left_out)
+        return singleton(call.do.launch.setting(found, call.place, left_out))
+    return union([singleton(found), default])
 
 
 @MODELS.method(DictOf, "update")
@@ -369,11 +389,17 @@ def _take_all_in(call: Call[DictOf], given: Values) -> None:
 
 def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> None:
     """The entries of another dictionary, or of one that it may be, come on top of those that are there."""
+    options = described_by(given)
+    if isinstance(options, Namespace):
+        _take_in_options(call, receiver, options, when)
+        if call.do.flag(options, ObjectState.opened) is NO:
+            return
     if not isinstance(given, DictOf):
         # `config.update(loaded)`: any setting may have been replaced.
         entries = entries_of(call.do, singleton(given), call.node)
         set_item(call.do, receiver, singleton(Unknown(EachOf(given), "a key")), entries, call.node)
         return
+    note_chosen_file(call.do, receiver, [given])
     there = {key.single: values for key, values in possible_pairs(call.do, receiver)}
     for key, values in possible_pairs(call.do, given):
         before = there.get(key.single) if when.literals else None
@@ -382,6 +408,19 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
     more = call.do.state(given, ContainerState.more)
     if more is not None:
         set_item(call.do, receiver, singleton(key_of(given)), more, call.node)
+
+
+def _take_in_options(call: Call, receiver: DictOf, options: Namespace, when: Condition) -> None:
+    """`config.update(vars(args))`: each option under its name."""
+    for name in items_held(call.do.state(options, SettingState.option_names)):
+        text = str(constant_of(name.single))
+        label = f"{receiver.label}[{text!r}]"
+        held = call.do.attribute(options, text, call.node).guarded_by(when)
+        set_item(call.do, receiver, name, held.map(partial(_called, label)), call.node)
+
+
+def _called(label: str, value: Value) -> Value:
+    return replace(value, label=label) if isinstance(value, Unknown) else value
 
 
 @MODELS.method(DictOf, "popitem")

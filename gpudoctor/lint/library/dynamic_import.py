@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import ancestry, known_items, possible_pairs
+from gpudoctor.lint.contents import ancestry, default_of, known_items, possible_pairs
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import TupleOf
@@ -26,7 +26,6 @@ from gpudoctor.lint.domain.value import (
     text_of,
 )
 from gpudoctor.lint.library.choosing import choice_name, one_of
-from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 

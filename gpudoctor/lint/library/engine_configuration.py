@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import pairs
+from gpudoctor.lint.contents import default_of, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, term_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library.written_settings import READERS
 from gpudoctor.lint.library_call import singleton
 from gpudoctor.record import dataclass

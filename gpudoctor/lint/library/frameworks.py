@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
-from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.contents import default_of, known_items
 from gpudoctor.lint.domain.abstract_state import (
     NO,
     PROCESS,
@@ -49,7 +49,6 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.class_kinds import is_module_name
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
-from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.sharding import note_sharded

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, SettingState
+from gpudoctor.lint.contents import default_of
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.symbols import IsTrue, Setting
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.symbols import IsTrue
+from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.hooks import HOOKS, told
 
 if TYPE_CHECKING:
@@ -53,14 +53,3 @@ def _by_default(do: LibraryContext, literal: Literal) -> bool | None:
         return None if known is None else known is literal.holds
     default = default_of(do, atom.key.value) if isinstance(atom.key, IsTrue) else None
     return bool(default.value) is literal.holds if isinstance(default, Const) else None
-
-
-def default_of(do: LibraryContext, value: Value | None) -> Value | None:
-    """What a setting is where the user says nothing about it."""
-    if not isinstance(value, Unknown):
-        return None
-    if isinstance(value.term, Setting):
-        found = do.entry(PROCESS, ProcessState.defaults, value.term.name)
-    else:
-        found = do.state(value, SettingState.left_out)
-    return single_of(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.contents import default_of, known_items
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library, library_name_of
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
@@ -49,7 +49,14 @@ def _join(call: Call) -> Values:
 @MODELS.callable("os.path.dirname")
 def _folder(call: Call) -> Values:
     path = call.arg(0, "p")
-    return path.map(_without_last) if path is not None else NOT_ANSWERED
+    return path.map(lambda each: _without_last(_chosen(call.do, each))) if path is not None else NOT_ANSWERED
+
+
+def _chosen(do: LibraryContext, path: Value) -> Value:
+    """In the place of a settings file that the user names the one that was read: other files lie around it."""
+    first = path.in_text[0] if path.in_text else path
+    usual = text_of(default_of(do, first))
+    return path if usual is None or not os.path.isabs(usual) else Text((_place(usual, True), *path.in_text[1:]))
 
 
 @MODELS.callable("os.path.basename")
@@ -86,7 +93,7 @@ def _without_last(path: Value) -> Value:
     whole = path if isinstance(path, Text) else Text((path,))
     place = on_disk(whole)
     if place is not None:
-        return _place(os.path.dirname(place))
+        return _place(os.path.dirname(place), whole.parts[0].is_setting)
     last = max((index for index, part in enumerate(whole.parts) if part == _SEPARATOR), default=0)
     # What tells the ranks apart may itself hold a separator.
     apart = any(part.divergence for part in whole.parts[last:])
@@ -122,9 +129,11 @@ def _replace(call: Call[Text]) -> Values:
 @MODELS.attribute(Text, "parent", "parents", "name", "stem", "suffix", "suffixes", "parts")
 def _part_of_path(call: Call[Text]) -> Values:
     """Which part of it names the rank is not known, but for a file of the program: where one part ends is not kept."""
+    if call.name == "parent":
+        whole = _chosen(call.do, call.receiver)
+        if on_disk(whole) is not None:
+            return singleton(_without_last(whole))
     place = on_disk(call.receiver)
-    if place is not None and call.name == "parent":
-        return singleton(_place(os.path.dirname(place)))
     if place is not None and call.name == "parents":
         return singleton(TupleOf(tuple(map(singleton, _above(place)))))
     last = os.path.basename(place) if place is not None else ""
@@ -154,8 +163,9 @@ def on_disk(path: Value) -> str | None:
     return os.path.normpath(joined)
 
 
-def _place(path: str) -> Text:
-    return Text((Unknown(PlaceOnDisk(path), "a path", os.path.basename(path)),))
+def _place(path: str, chosen: bool = False) -> Text:
+    """A path on this machine; with `chosen`, the user may have named another one."""
+    return Text((Unknown(PlaceOnDisk(path), "a path", os.path.basename(path), config=chosen),))
 
 
 def _above(place: str) -> Iterable[Text]:
@@ -225,7 +235,7 @@ def _search_in(do: LibraryContext, folders: Values, *, first: bool) -> None:
         items = _items(do, folder)
         for one in items or ():
             _search_in(do, one, first=first)
-        path = folder.value if isinstance(folder, Const) else on_disk(folder) or _text(folder)
+        path = folder.value if isinstance(folder, Const) else on_disk(folder) or known_text(folder)
         if items is None and isinstance(path, str):
             do.modules.add_search_path(path, first=first)
 
@@ -240,7 +250,7 @@ def _items(do: LibraryContext, value: Value) -> Iterable[Values] | None:
     return known_items(do, value) if isinstance(value, TupleOf) else None
 
 
-def _text(path: Value) -> str | None:
+def known_text(path: Value) -> str | None:
     """The text of a path all of whose parts are known, as of `os.path.join("..", "lib")`."""
     if not isinstance(path, Text):
         return None

@@ -5,32 +5,36 @@ from __future__ import annotations
 from types import NoneType
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import new_dict, new_list, possible_pairs
-from gpudoctor.lint.domain.abstract_state import ObjectState, SettingState
-from gpudoctor.lint.domain.container import DictOf
+from gpudoctor.lint.contents import default_of, may_have_more, new_dict, new_list, possible_pairs
+from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState, SettingState
+from gpudoctor.lint.domain.container import DictOf, ListOf
+from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import OpenFile, Setting
-from gpudoctor.lint.domain.value import Const, Unknown, Values, text_of
+from gpudoctor.lint.domain.symbols import OpenFile, PlaceOnDisk, Setting, from_settings
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Values, ends_of, text_of
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.environment_variables import named_in_setting
-from gpudoctor.lint.library.gpu_switches import default_of
-from gpudoctor.lint.library.paths import on_disk
+from gpudoctor.lint.library.paths import known_text, on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.source.group_options import OPEN, GroupOptions, SaidAtStart
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.library_context import LibraryContext
 
 MOST_VALUES = 1000
 """Files with more of them are tables of data."""
+_SEVERAL = 2
+"""A list of fewer may be longer in another file: `gpus: [0]`."""
 
 
 READERS = (
@@ -39,12 +43,21 @@ READERS = (
 )  # fmt: skip
 """What reads an open file."""
 _OF_TEXT = ("commentjson.loads", "hjson.loads", "json.loads", "toml.loads", "tomli.loads", "tomllib.loads")
+_YAML = (".yaml", ".yml")
+_JSON, _TOML = (".json",), (".toml",)
+_ENDINGS = {
+    "commentjson": _JSON, "hjson": _JSON, "json": _JSON, "toml": _TOML, "tomli": _TOML, "tomllib": _TOML,
+}  # fmt: skip
+"""How the names of files end that a library reads; those of all others are YAML."""
 
 
 @MODELS.callable(*READERS, *_OF_TEXT)
 def _loaded(call: Call) -> Values:
-    given = call.args[0].single if call.args else None
-    return read_from(call, _file_behind(given) if given is not None else None) or NOT_ANSWERED
+    files = [_file_behind(each) for each in (call.args[0] if call.args else ())]
+    if call.name in _OF_TEXT:
+        # What the user writes there himself is no name of a file.
+        files = [each for each in files if isinstance(each.term, OpenFile)]
+    return read_from(call, files) or NOT_ANSWERED
 
 
 def _file_behind(given: Value) -> Value:
@@ -57,7 +70,7 @@ def _file_behind(given: Value) -> Value:
 @MODELS.callable("omegaconf.OmegaConf.load")
 def _loaded_with_attributes(call: Call) -> Values:
     """OmegaConf's entries are read as attributes, too."""
-    found = read_from(call, call.args[0].single if call.args else None)
+    found = read_from(call, call.args[0] if call.args else ())
     if found is None:
         return _unread(call)
     show_entries(call.do, found)
@@ -82,7 +95,7 @@ def _with_attributes(call: Call) -> Values:
 @MODELS.callable("yacs.config.CfgNode.merge_from_file")
 def _merged(call: Call) -> Values:
     """`cfg.merge_from_file(args.config)`: what stood there was the default, and the file says something else."""
-    found = read_from(call, call.args[0].single if call.args else None)
+    found = read_from(call, call.args[0] if call.args else ())
     if found is not None and call.receiver is not None:
         _put_over(call.do, call.receiver, found.single)
     return NOT_ANSWERED
@@ -104,25 +117,60 @@ def _unread(call: Call) -> Values:
     return returns_kind(call) if call.declared is not None else NOT_ANSWERED
 
 
-def read_from(call: Call, file: Value | None) -> Values | None:
+def read_from(call: Call, files: Iterable[Value]) -> Values | None:
     """What a file holds, given by its path or open; None where the project has none of this name that can be read.
 
     What is off in it, nothing or one is a setting that the user may turn up; all else is as written, where the user may
     not name another file."""
-    if isinstance(file, Unknown) and isinstance(file.term, OpenFile):
-        file = file.term.path.single if file.term.path is not None else None
-    name = text_of(file) or (on_disk(file) if file is not None else None)
-    # `--config`, with a file of the project as its default.
-    chosen = text_of(default_of(call.do, file)) if name is None else name
-    found = call.do.modules.settings_in(chosen) if chosen is not None else None
-    if found is None or not isinstance(found[1], dict) or _is_table(found[1]):
+    opened = [each.term.path or () if isinstance(each.term, OpenFile) else (each,) for each in files]
+    paths = [path for values in opened for path in values]
+    found = next(filter(None, (_document(call, path) for path in paths)), None)
+    if found is None:
         return None
-    path, document = found
-    made = OpenedFile(call, path, by_default=name is None).value(document, "")
+    path, document, chosen = found
+    made = OpenedFile(call, path, chosen or len(paths) > 1).value(document, "")
     only = made.single
     if isinstance(only, DictOf):
         call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
     return made
+
+
+def _document(call: Call, file: Value) -> tuple[str, dict[object, object], bool] | None:
+    """The path of the file that is read, what it holds, and whether the user may name another one."""
+    name = text_of(file) or on_disk(file)
+    # `--config`, with a file of the project as its default.
+    known = name or _usual_name(call.do, file)
+    found = call.do.modules.settings_in(known) if known else None
+    if found is None and name is None:
+        found = _usual(call, file)
+    if found is None or not isinstance(found[1], dict) or _is_table(found[1]):
+        return None
+    return found[0], found[1], name is None or any(isinstance(part, Unknown) and part.config for part in file.in_text)
+
+
+def _usual_name(do: LibraryContext, file: Value) -> str | None:
+    """The path where the user leaves out all options that it is made of."""
+    usual = Text(tuple([default_of(do, part) or part for part in file.in_text]))
+    return on_disk(usual) or known_text(usual)
+
+
+def _usual(call: Call, file: Value) -> tuple[str, object] | None:
+    """The file of the project that stands for all those that the user may name."""
+    before, named, behind = ends_of(file)
+    if named and isinstance(named[0].term, PlaceOnDisk):
+        before, named, behind = ends_of(Text(file.in_text[1:]))
+    only = named[0] if len(named) == 1 else None
+    # What a settings file says is no name of another one: it was looked for.
+    if only is None or only.divergence or not from_settings(only) or text_of(default_of(call.do, only)):
+        return None
+    option = only.term.name if isinstance(only.term, Setting) else ""
+    # `json.load` reads no YAML.
+    endings = _ENDINGS.get(call.name.partition(".")[0], _YAML)
+    found = call.do.modules.usual_settings(option, before, behind, endings)
+    if found is not None and only is file:
+        # It is the same file wherever the option is asked for.
+        call.do.set_entry(PROCESS, ProcessState.defaults, option, singleton(Const(found[0])))
+    return found
 
 
 def show_entries(do: LibraryContext, values: Values) -> None:
@@ -136,7 +184,11 @@ def show_entries(do: LibraryContext, values: Values) -> None:
 
 @told(HOOKS.attribute_sets)
 def _takes_entries(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
-    """`config.run = {"rank": rank}`: settings whose entries are attributes make such settings of a dictionary."""
+    """`config.run = {"rank": rank}`: settings whose entries are attributes make such settings of a dictionary.
+    `for name in loaded: setattr(args, name, loaded[name])`: with another file it has more of them."""
+    loops = do.execution.open_loops[-1:]
+    if isinstance(owner, (Instance, Namespace)) and any(may_have_more(do, loop.source.single) for loop in loops):
+        do.set_flag(owner, ObjectState.opened)
     if _is_shown(do, owner) if isinstance(owner, DictOf) else isinstance(owner, Unknown) and owner.config:
         show_entries(do, values)
 
@@ -178,12 +230,17 @@ class OpenedFile:
                     if isinstance(key, (str, int, float, NoneType))
                 ]
                 made = new_dict(call.do, entries, call.node)
-                if isinstance(made.single, DictOf):
-                    call.do.set_flag(made.single, ObjectState.of_settings)
+                if isinstance(only := made.single, DictOf):
+                    call.do.set_flag(only, ObjectState.of_settings)
+                    if self.by_default:
+                        call.do.set_flag(only, SettingState.chosen_file)
                 return made
             case list():
                 items = [self.value(each, _below(name, at)) for at, each in enumerate(written)]
-                return new_list(call.do, items, call.node)
+                held = new_list(call.do, items, call.node)
+                if self.by_default and len(items) < _SEVERAL and isinstance(only := held.single, ListOf):
+                    call.do.set_flag(only, ContainerState.grown)
+                return held
             case SaidAtStart(value):
                 return singleton(Const(value))
         if written is OPEN:

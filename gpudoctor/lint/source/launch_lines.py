@@ -32,6 +32,8 @@ _LAUNCHERS = {
     "accelerate": _IS_ACCELERATE,
 }
 _PROGRAM = r"[\w./-]+\.py\b"
+_STARTED = re.compile(rf"-m\s+([\w.]+)|({_PROGRAM})")
+_GIVEN = re.compile(r"(?:(?<!\S)(-[\w-]+)[\s=]+|(?<=\s))[\"']?([\w./-]+)[\"']?(?=\s|$)")
 
 
 def lines_in(root: str) -> list[list[str]]:
@@ -63,8 +65,23 @@ def _walk(root: str) -> Iterator[str]:
                 yield entry.path
 
 
+def files_given(root: str) -> Iterator[tuple[str, str, str]]:
+    """What command lines give to programs: the name of the program's file, the flag in front, empty where there is
+    none, and the word."""
+    for path in islice(_walk(root), _MOST_FILES):
+        for line in _joined(path).splitlines():
+            for each in () if line.lstrip().startswith("#") else _STARTED.finditer(line):
+                name = f"{each[1].rpartition('.')[2]}.py" if each[1] else os.path.basename(each[2])
+                yield from ((name, flag, word) for flag, word in _GIVEN.findall(line, each.end()))
+
+
+def _joined(path: str) -> str:
+    """The text of a file with each command on one line."""
+    return re.sub(r"\\[ \t]*\r?\n", " ", beginning_of(path))
+
+
 def _lines(path: str) -> Iterator[tuple[str, ...]]:
-    text = re.sub(r"\\[ \t]*\r?\n", " ", beginning_of(path))
+    text = _joined(path)
     # Most texts speak of no launcher in any line.
     launchers = {launcher: written for launcher, written in _LAUNCHERS.items() if re.search(written, text)}
     for line in text.splitlines():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.documented_starts import DocumentedStarts
@@ -35,6 +36,9 @@ from gpudoctor.lint.source.library_roots import (
 from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass
 
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.usual_settings import WantedFile
+
 
 @dataclass(frozen=True, eq=False)
 class ModuleFile:
@@ -62,6 +66,9 @@ class Package:
 
 
 _OF_BUILDS = ("setup.py", "setup.cfg", "pyproject.toml", "CMakeLists.txt", "meson.build")
+
+_MOST_ASKED = 60
+"""In so many files is looked for what a program reads of its settings."""
 
 
 class Project:
@@ -93,6 +100,7 @@ class Project:
         self._modules: dict[str, ModuleFile | None] = {}
         self._packages: dict[tuple[str, ...], Package] = {}
         self._found: dict[tuple[str, str], ModuleFile | Package | None] = {}
+        self._usual: dict[tuple[WantedFile, str], tuple[str, object] | None] = {}
         self._bytes = 0
 
     @property
@@ -191,6 +199,20 @@ class Project:
             if os.path.isabs(name) or folder in (self.root, os.path.dirname(folder)):
                 return None
             folder = os.path.dirname(folder)
+
+    def usual_settings(self, wanted: WantedFile, file: SourceFile) -> tuple[str, object] | None:
+        """The same of the one that the program, which reads it in this file, is usually started with."""
+        # Imported late, as above.
+        from gpudoctor.lint.source.usual_settings import candidates
+
+        key = wanted, file.path
+        start = self.start()
+        if key not in self._usual and start is not None:
+            loaded = [each.source for each in self._modules.values() if each is not None][:_MOST_ASKED]
+            trees = [each.tree for each in (start.source, file)], (each.tree for each in loaded)
+            found = (self.settings(each) for each in candidates(self.root, self._start, wanted, trees))
+            self._usual[key] = next((each for each in found if each is not None and isinstance(each[1], dict)), None)
+        return self._usual.get(key)
 
     def hydra_config(self, file: str, folder: str, name: str, chosen: Mapping[str, str]) -> object:
         """What hydra composes of the files in this folder beside a file, or above it, with what the command line says;

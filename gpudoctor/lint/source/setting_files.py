@@ -13,6 +13,7 @@ from gpudoctor.lint.source.file_queries import beginning_of, question
 
 MAX_SETTING_FILES = 400
 _DEEPEST = 6
+_YAML = (".yaml", ".yml")
 _WHOLE = "/"
 """In the place of the folder of a file, for what stands in none of its sections."""
 _LINE = re.compile(r"^([ \t]*(?:-[ \t]+)*)([\w.@/-]+):(?:[ \t]+(.*))?$")
@@ -62,21 +63,24 @@ def named_below(root: str, keys: Sequence[str]) -> dict[str, list[tuple[str, boo
 @question
 def _named_in_settings(root: str) -> list[str]:
     """Each dotted name in a YAML file of the project, behind the keys under which it stands."""
-    return [f"{path}={name}" for file in _setting_files(root) for path, name in _names_in(root, file, _DOTTED)]
+    return [
+        f"{path}={name}" for file in files_ending_with(root, _YAML) for path, name in _names_in(root, file, _DOTTED)
+    ]
 
 
 @question
 def _texts_in_settings(root: str) -> list[str]:
     """Each name of one word, likewise."""
-    return [f"{path}={name}" for file in _setting_files(root) for path, name in _names_in(root, file, _WORD)]
+    return [f"{path}={name}" for file in files_ending_with(root, _YAML) for path, name in _names_in(root, file, _WORD)]
 
 
-def _setting_files(root: str) -> list[str]:
+def files_ending_with(root: str, endings: tuple[str, ...]) -> list[str]:
+    """The files of a project that end so, but for hidden ones."""
     found: list[str] = []
     for folder, folders, files in os.walk(root):
         deep = folder[len(root) :].count(os.sep) >= _DEEPEST
         folders[:] = [] if deep else sorted(each for each in folders if not each.startswith((".", "__")))
-        found += [os.path.join(folder, each) for each in sorted(files) if each.endswith((".yaml", ".yml"))]
+        found += [os.path.join(folder, each) for each in sorted(files) if each.endswith(endings)]
         if len(found) >= MAX_SETTING_FILES:
             break
     return found[:MAX_SETTING_FILES]
@@ -110,7 +114,7 @@ _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//.*$|^\s*#.*$', re.MULTILINE)
 def document_in(text: str, path: str) -> object:
     """What a YAML, TOML or JSON file holds, as plain dictionaries, lists and scalars; None where it cannot be read."""
     try:
-        if path.endswith((".yaml", ".yml")):
+        if path.endswith(_YAML):
             return _in_yaml(text)
         return _in_toml(text) if path.endswith(".toml") else _in_json(text)
     # YAML such as `!!bool maybe` ends in whatever error its conversion meets.

@@ -118,6 +118,78 @@ FILES = {
     reveal(plain["run"]["items"])  #: 7
 """,
 }
+CHOSEN = """
+    import argparse, os, yaml
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-c", "--config", required=True)
+    parser.add_argument("--amp", action="store_true")
+    args = parser.parse_args()
+    with open({path}) as file:
+        config = yaml.safe_load(file)
+"""
+NAMED = {
+    "in the README": (
+        CHOSEN.format(path="args.config")
+        + """
+    reveal((config["name"], config["model"]["depth"]))  #: (setting name, setting model.depth)
+    table = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6, "g": 7, "h": 8, "large": "Large", "small": "Small"}
+    reveal(table[config["name"]])  #: 'Large'
+    # What this file leaves out, another one may have.
+    reveal((config["seed"] is None, "seed" in config, config.get("seed", 1) == 1))  \
+    #: (config['seed'] is None, 'seed' in config, config.get('seed', 1) == 1)
+    reveal(len(config["gpus"]) > 1)  #: len(config['gpus']) > 1
+    reveal(dict(**config["model"]))  #: {'depth': setting model.depth}
+    copied = {}
+    for key in config:
+        copied[key] = config[key]
+    reveal((copied["name"], {key: copied[key] for key in copied}.get("other")))  \
+    #: (setting name, setting {key: copied[key] for key in copied}....)
+    config.update(vars(args))
+    reveal((config["amp"], config["config"]))  #: (setting config['amp'], setting config['config'])
+    included = os.path.join(os.path.dirname(args.config), "base.yaml")
+    reveal(yaml.safe_load(open(included))["below"])  #: setting below
+    # file: README.md
+    Train with
+
+        CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 2 train.py --amp \\
+            -c configs/large.yaml
+    # file: configs/base.yaml
+    below: 3
+    # file: configs/large.yaml
+    name: large
+    model: {depth: 12}
+    gpus: [0]
+    # file: configs/small.yaml
+    name: small
+    model: {depth: 3}
+    """
+    ),
+    "between texts of the program": (
+        CHOSEN.format(path='f"configs/{args.config}.yaml"')
+        + """
+    reveal({"small": 1, "large": 2}["large"] if config["name"] == "large" else config["rate"])  \
+    #: 2 if config['name'] == 'large' | setting rate if not (config['name'] == 'large')
+    # file: run.sh
+    python train.py --config large
+    # file: configs/large.yaml
+    name: large
+    rate: 0.1
+    """
+    ),
+    "by what the program reads": (
+        CHOSEN.format(path="args.config")
+        + """
+    reveal((config["name"], config["model"]))  #: (setting name, {'depth': setting model.depth})
+    # file: configs/vit.yaml
+    name: vit
+    model: {depth: 3}
+    # file: environment.yaml
+    name: torch
+    channels: [pytorch]
+    dependencies: [python]
+    """
+    ),
+}
 UNKNOWN = {
     "a file that is not there": 'yaml.safe_load(open("other.yaml"))',
     "a file that the user chooses": "yaml.safe_load(open(argparse.ArgumentParser().parse_args().config))",
@@ -128,6 +200,11 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("source", FILES.values(), ids=FILES)
 def test_what_stands_in_a_settings_file(paper, source: str):
+    paper(source)
+
+
+@pytest.mark.parametrize("source", NAMED.values(), ids=NAMED)
+def test_one_file_stands_for_those_that_the_user_may_name(paper, source: str):
     paper(source)
 
 
