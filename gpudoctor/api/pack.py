@@ -112,6 +112,7 @@ from gpudoctor.lint.events.data_loading import SetEpoch as SetEpoch
 from gpudoctor.lint.events.data_loading import SkipBatches as SkipBatches
 from gpudoctor.lint.events.data_loading import Split as Split
 from gpudoctor.lint.events.data_loading import Streamed as Streamed
+from gpudoctor.lint.events.data_loading import StreamLoaded as StreamLoaded
 from gpudoctor.lint.events.event_context import Event as Event
 from gpudoctor.lint.events.event_context import Loop as Loop
 from gpudoctor.lint.events.event_context import RankAgreement as RankAgreement
@@ -302,6 +303,7 @@ from gpudoctor.lint.questions.waiting_ranks import others_begin_later as others_
 from gpudoctor.lint.questions.waiting_ranks import others_wait as others_wait
 from gpudoctor.lint.questions.whole_data import goes_over_all as goes_over_all
 from gpudoctor.lint.questions.whole_data import shares_nothing as shares_nothing
+from gpudoctor.lint.questions.whole_data import stream_behind as stream_behind
 from gpudoctor.lint.questions.wrappings import Wrapping as Wrapping
 from gpudoctor.lint.questions.wrappings import wrappings as wrappings
 from gpudoctor.lint.repair.repair import After as After
