@@ -27,6 +27,7 @@ from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, 
 from gpudoctor.lint.interp.limits import MAX_BEFORE_TRAINING, MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
 from gpudoctor.lint.interp.operators import asks_text
 from gpudoctor.lint.program import Assumptions, Program
+from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -154,8 +155,9 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything. What runs notebooks and tests
-    # is one process, too, which may start others.
-    by_one = start.module.source.cells is not None or program.only_tests
+    # is one process, too, which may start others; `run_test.py` may be a program of its own.
+    collected = program.only_tests and start.what.role is not Role.MAIN
+    by_one = start.module.source.cells is not None or collected
     if not _is_distributed(program) or (by_one and program.world is LaunchWorld.TORCHRUN):
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:

@@ -305,20 +305,25 @@ def test_a_program_for_one_process_runs_in_the_single_world(paper):
     assert not found.program.distributed
 
 
-def test_what_runs_tests_is_one_process(paper):
-    """What is tested may be made for several, and would take part in a group."""
+@pytest.mark.parametrize(
+    ("guard", "rank", "world"),
+    [("if True", "0", LaunchWorld.SINGLE), ("if __name__ == '__main__'", "global rank", LaunchWorld.TORCHRUN)],
+)
+def test_what_runs_tests_is_one_process(paper, guard: str, rank: str, world: LaunchWorld):
+    """What is tested may be made for several, and would take part in a group; a test may be a program as well."""
     found = paper(
-        """
+        f"""
         import unittest
         import torch.distributed as dist
         class TrainingTest(unittest.TestCase):
             pass
-        dist.init_process_group("nccl")
-        reveal(dist.get_rank())  #: 0
+        {guard}:
+            dist.init_process_group("nccl")
+            reveal(dist.get_rank())  #: {rank}
         """,
         launch="auto",
     )
-    assert found.program.world is LaunchWorld.SINGLE
+    assert found.program.world is world
 
 
 def test_a_program_for_both_is_executed_in_each(paper):
