@@ -214,7 +214,7 @@ class Program(LogOfRanks):
     def launcher(self) -> str:
         """A framework, `mpi`, `slurm`, `options` that tell each its rank, torch's old `launch`; empty for others."""
         # Nobody needs its launcher where it is an option beside a group or a wrapper of the program.
-        own = (*self.events(InitGroup), *(each for each in self.events(Wrap) if each.kind.synchronises))
+        own = (*self.events(InitGroup), *self._own_wraps)
         usual = self._is_usual
         if len(self.frameworks) == 1 and (any(map(usual, self.in_charge)) or not any(map(usual, own))):
             return next(iter(self.frameworks))
@@ -260,9 +260,12 @@ class Program(LogOfRanks):
         # A tool that builds the trainer to take the model out of it is not started as the training is.
         trains = self.has(Backward) or any(each.loop is not None for each in self.events(Iterate))
         tool = self.has_entry and not trains and not self.stops
-        # What wraps for the program may do so for the only process, too.
-        wraps = (event for event in self.events(Wrap) if event.handed_to is None)
-        return not (alone or tool) and any(event.kind.synchronises for event in wraps)
+        return not (alone or tool) and bool(self._own_wraps)
+
+    @cached_property
+    def _own_wraps(self) -> list[Wrap]:
+        """Those for several ranks that it makes itself: what wraps for it may do so for the only process, too."""
+        return [each for each in self.events(Wrap) if each.kind.synchronises and each.handed_to is None]
 
     @cached_property
     def _does_nothing_together(self) -> bool:
@@ -437,7 +440,7 @@ class Program(LogOfRanks):
         if None in asked or all(each.condition.excludes(without) for each in self.events(Backward)):
             return None
         # Who declares the options of DeepSpeed alone is followed where it wraps the model itself.
-        if not asked and not any(each.kind.synchronises for each in self.events(Wrap)):
+        if not asked and not self._own_wraps:
             return None
         left = (each for each in self.log if not isinstance(each, UseManaged) and not each.condition.excludes(without))
         return replace(self, log=tuple(left))
@@ -468,7 +471,7 @@ class Program(LogOfRanks):
     def taken_on(self) -> frozenset[Literal]:
         """The tests behind which the program is launched and trains: what nobody leaves out who has these troubles."""
         several = self.world.several_processes
-        wraps = (event for event in self.events(Wrap) if not several or event.kind.synchronises)
+        wraps = self._own_wraps if several else self.events(Wrap)
         launch = (self.events(InitGroup), self.events(Spawn), wraps, self.events(UseManaged))
         found = frozenset(literal for alike in launch for when in self._as_launched(alike) for literal in when.literals)
         trains = [event.condition for event in self.events(Backward)]
@@ -510,8 +513,7 @@ class Program(LogOfRanks):
     def first_worker(self) -> str:
         """The test for the first of the processes that it starts itself, where they make no process group that could be
         asked; empty where they may make one."""
-        wraps = any(event.kind.synchronises for event in self.events(Wrap))
-        if not self.spawned or wraps or self.stops or self.has(InitGroup) or self._begins_group is not None:
+        if not self.spawned or self._own_wraps or self.stops or self.has(InitGroup) or self._begins_group is not None:
             return ""
         # `mp.spawn` hands the number over first; where processes are started one by one, any argument may be it.
         names = {each.rank_called for each in self.events(Spawn) if each.rank_called}

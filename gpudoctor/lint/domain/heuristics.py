@@ -92,7 +92,17 @@ NO_MODULE = Heuristic(
     endings=(
         *("Config", "Tokenizer", "Dataset", "Trainer", "Callback", "DataModule", "Arguments", "Parameter", "Processor"),
         *("Scheduler", "Pipeline", "Criteria", "Extractor", "Output", "State", "Streamer", "Collator", "Mixin"),
-        *("Agent", "Constraint", "Encoding", "Tool", "Warper", "TokenizerFast", "ProcessorFast", "ExtractorFast"),
+        *(
+            "Agent",
+            "Constraint",
+            "Encoding",
+            "Parser",
+            "Tool",
+            "Warper",
+            "TokenizerFast",
+            "ProcessorFast",
+            "ExtractorFast",
+        ),
     ),
     # The mixin of models of diffusers is a module itself.
     but=("ModelMixin",),

@@ -9,7 +9,7 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.function import Class, library_name_of
+from gpudoctor.lint.domain.function import Class, Instance, library_name_of
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.heuristics import NO_READY_MODEL, READY_MODEL, TRAINING_SETTINGS
 from gpudoctor.lint.domain.module import Module, Wrapper
@@ -52,6 +52,7 @@ _RENAMED = {"evaluation_strategy": "eval_strategy"}
 _STEPS = "gradient_accumulation_steps"
 _DEFAULTS = {"eval_strategy": Const("no"), _STEPS: Const(1)}
 """Of settings that are given in the program, with no file or command line."""
+_PARSER = "transformers.HfArgumentParser"
 _PARSE = ("parse_args_and_config", "parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
 SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
 """What `device_map` may be for a model that lies on several GPUs."""
@@ -123,38 +124,41 @@ def _gpus(call: Call) -> Value:
     return Const(1) if call.do.several_processes else Size(SizeKind.DEVICES, place=call.place)
 
 
-@MODELS.callable("transformers.HfArgumentParser")
+@MODELS.callable(_PARSER)
 def _parser(call: Call) -> Values:
     asked = call.arg(0, "dataclass_types")
     term = CallResult(call.name, (asked,) if asked is not None else call.allocation_site())
     return call.unknown(term, "a configuration", config=True, escaped_from=call.name)
 
 
-@MODELS.callable(*(f"transformers.HfArgumentParser.{name}" for name in _PARSE))
-def _parsed(call: Call[Unknown]) -> Values:
+@MODELS.callable(*(f"{_PARSER}.{name}" for name in _PARSE))
+@MODELS.method(Instance, *_PARSE)
+def _parsed(call: Call[Unknown | Instance]) -> Values:
     """An object of each class, with what the user or a file chooses for its fields."""
-    asked = _classes_asked(call)
-    if asked is None:
-        return NOT_ANSWERED
+    asked = _asked(call)
     chosen = tuple(_chosen(call, each.single) for each in asked)
     # One more: the words of the command line that no class knows.
-    return singleton(
-        TupleOf((*chosen, _chosen(call, None)) if call.is_true(-1, "return_remaining_strings") else chosen)
-    )
+    if call.is_true(-1, "return_remaining_strings"):
+        chosen += (_chosen(call, None),)
+    return singleton(TupleOf(chosen)) if asked else NOT_ANSWERED
 
 
-@MODELS.callable("transformers.HfArgumentParser.parse_args")
+@MODELS.callable(f"{_PARSER}.parse_args")
 def _in_one(call: Call[Unknown]) -> Values:
     """As of any parser, one object that has all options: those of one class are its fields."""
-    asked = _classes_asked(call)
-    return _chosen(call, asked[0].single) if asked is not None and len(asked) == 1 else NOT_ANSWERED
+    asked = _asked(call)
+    return _chosen(call, asked[0].single) if len(asked) == 1 else NOT_ANSWERED
 
 
-def _classes_asked(call: Call[Unknown]) -> Sequence[Values] | None:
-    match call.receiver.term if isinstance(call.receiver, Unknown) else None:
-        case CallResult("transformers.HfArgumentParser", (ValueSet() as given, *_)):
+def _asked(call: Call[Unknown | Instance]) -> Sequence[Values]:
+    """The classes that the parser was made with, or one of the project that derives from it."""
+    match call.receiver:
+        case Unknown(CallResult(str() as name, (ValueSet() as given, *_))) if name == _PARSER:
             return known_items(call.do, given.single) or (given,)
-    return None
+        case Instance(cls=Class() as cls) if _PARSER in cls.library_bases:
+            held = call.do.own_attribute(call.receiver, "dataclass_types")
+            return (known_items(call.do, held.single) or (held,)) if held is not None else ()
+    return ()
 
 
 def _chosen(call: Call, cls: Value | None) -> Values:

@@ -69,6 +69,10 @@ class TrainingArguments:
 
 class Seq2SeqTrainingArguments(TrainingArguments): ...
 
+class HfArgumentParser:
+    def __init__(self, dataclass_types=None, **more):
+        self.dataclass_types = dataclass_types
+
 class TrainerCallback:
     def on_init_end(self, args, state, control, **more) -> None: ...
     on_train_begin = on_train_end = on_epoch_begin = on_epoch_end = on_step_begin = on_init_end

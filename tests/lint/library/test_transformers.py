@@ -186,6 +186,11 @@ reveal(names)  #: Names()
 again, _, _ = HfArgumentParser((Names, More)).parse_args_into_dataclasses(return_remaining_strings=True)
 reveal(again)  #: Names()
 reveal(settings.local_process_index)  #: local rank
+class OwnParser(HfArgumentParser):
+    def parse(self):
+        return self.parse_args_into_dataclasses()
+own, _ = OwnParser((Names, More)).parse()
+reveal(own.name)  #: setting name
 from transformers.hf_argparser import HfArgumentParser as SameParser
 from trl import SFTConfig, TrlParser
 (same,) = SameParser(TrainingArguments).parse_args_into_dataclasses()

@@ -20,13 +20,15 @@ def test_the_nearest_folder_that_speaks_of_a_program_counts(tmp_path: Path) -> N
         "torchrun --nproc_per_node 2 first.py\npython -m torch.distributed.launch sub.py\n"
     )
     (tmp_path / "two" / "run.sh").write_text("python -m torch.distributed.launch train.py")
+    (tmp_path / "one" / "README.md").write_text("accelerate launch --num_processes 2 \\\n  third.py\n")
 
     def launchers(file: str, is_marked: bool = True) -> frozenset[str]:
         return DocumentedStarts(str(tmp_path / file), str(tmp_path), is_marked).launchers()
 
     assert launchers("one/deep/down/first.py") == {"torchrun"}
     assert launchers("two/train.py") == {"launch"}
-    assert launchers("other.py") == {"launch", "torchrun"}
+    assert launchers("one/third.py") == {"accelerate"}
+    assert launchers("other.py") == {"accelerate", "launch", "torchrun"}
     assert launchers("other.py", is_marked=False) == set()
 
 

@@ -1,14 +1,15 @@
 """How Lightning spreads a training over ranks."""
 
-from gpudoctor.manifest.effects import followed, held, installed_before, surely
+from gpudoctor.manifest.effects import Setting, followed, held, installed_before, surely
 
 @followed()
 class DDPStrategy:
-    def __init__(self, *more, find_unused_parameters=None, static_graph=False, **others):
-        if find_unused_parameters is None:
-            # Before version 2 it searched unless it was told otherwise.
-            find_unused_parameters = installed_before("lightning", 2)
-        self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
+    _usual: Setting
+    def __init__(self, *more, find_unused_parameters=False, static_graph=False, **others):
+        # Before version 2 it searched unless it was told otherwise.
+        usual = installed_before("lightning", 2) and surely(not find_unused_parameters)
+        self.find_unused_parameters = self._usual if usual else find_unused_parameters
+        self.static_graph = static_graph
 
 @followed()
 def _ddp_options(strategy, usual):

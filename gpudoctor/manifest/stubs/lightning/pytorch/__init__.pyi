@@ -105,9 +105,9 @@ class Trainer:
         self, logger=None, *, accelerator="auto", strategy="auto", gpus=None, plugins=None, callbacks=None, **more
     ):
         self._place = self._gpu if surely(accelerator in ("auto", "gpu", "cuda")) else self.strategy
-        # Version 2 takes no `gpus`. Before, DDP searched unless a plugin said otherwise.
-        older = installed_before("lightning", 2) or possibly(gpus is not None)
-        self._searches, self._static = _ddp_options(strategy, self.strategy if possibly(plugins is not None) else older)
+        # Version 2 takes no `gpus`. Before, DDP searched unless a plugin said otherwise, and nobody had asked for it.
+        older = installed_before("lightning", 2) or possibly(gpus is not None) or possibly(plugins is not None)
+        self._searches, self._static = _ddp_options(strategy, self.strategy if older else False)
         self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
     @saves(path="filepath", checkpoint=True, by_parts=True, waits=True)
     @collective(waits=True)
