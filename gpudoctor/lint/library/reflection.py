@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.function import (
     library_name_of,
 )
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import (
@@ -131,6 +131,9 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         # An enumeration's members may be texts, too.
         may_be = not kind.complete or any(each in _PLAIN or each.startswith("enum.") for each in kind.library_bases)
         return None if may_be and value != NONE else False
+    # `if isinstance(model, list): ...`: of one model, or of several.
+    if name in _PLAIN and isinstance(value, (Module, Wrapper, Optimizer, Loader)):
+        return False
     of_python = name.startswith("builtins.")
     match value:
         case Const():

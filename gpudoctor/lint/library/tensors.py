@@ -612,6 +612,9 @@ def _method(call: Call[Tensor]) -> Values:
     result = cut(result, call.name)
     if call.name == "mean" and isinstance(result, Tensor) and result.extent is Extent.NUMBER:
         result = replace(result, mean=True)
+    # `loss.contiguous()`, `loss.float()`: the same number in another form.
+    elif tensor.mean and call.name in operations("shares"):
+        result = _copied(call.do, tensor, result)
     return singleton(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)
 
 

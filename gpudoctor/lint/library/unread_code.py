@@ -321,8 +321,8 @@ def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], 
         if is_between_processes(value.escaped_from):
             do.emit(Escape, at=do.place(node), into=value.escaped_from)
         return
-    # `name.split(".")`, `frame.astype(int)`: whatever it is, this reads it.
-    reads = _method_of(value) in DATA_METHODS or _takes_entries(value)
+    # `name.split(".")`, `frame.astype(int)`, `batch["image"].to(device)`: whatever it is, this reads it.
+    reads = _method_of(value) in DATA_METHODS or _method_of(value) in _MOVES or _takes_entries(value)
     if reads and not _objects(do, [each for values in given for each in values]):
         return
     callee = do.text(node.func if isinstance(node, ast.Call) else node)

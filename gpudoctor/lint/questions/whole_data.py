@@ -29,7 +29,9 @@ def goes_over_all(loader: Loader, when: Condition) -> bool:
         return False
     # On these paths: `shuffle=(sampler is None)` has two answers.
     shuffled = loader.shuffles(when)
-    return loader.dataset.restrict(when).all(lambda value: _is_whole(value, shuffled))
+    # `else: data = None`: a loader of nothing trains nobody.
+    data = [value for value in loader.dataset.restrict(when) if not value.is_none]
+    return bool(data) and all(_is_whole(value, shuffled) for value in data)
 
 
 def shares_nothing(given: Values | None, when: Condition) -> bool:
