@@ -362,8 +362,8 @@ class LibraryContext(Protocol):
     def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
         """Log an event."""
 
-    def record_imprecision(self, why: str, at: Location) -> None:
-        """Record that knowledge ends here."""
+    def record_imprecision(self, why: str, at: Location, *, unread: bool = False) -> None:
+        """Record that knowledge ends here, in a call of something unknown where it is `unread`."""
 
     def terminate(self, failed: bool, by: str, at: Location) -> None:
         """The process ends here, and with it the job where it has failed."""

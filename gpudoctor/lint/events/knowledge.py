@@ -124,6 +124,8 @@ class Imprecision(Event):
 
     why: str
     limit: bool = False
+    unread: bool = False
+    """By a call of something unknown. What that gets at is told by an `Escape`."""
 
 
 @dataclass(frozen=True, kw_only=True)

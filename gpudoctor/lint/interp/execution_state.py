@@ -306,12 +306,12 @@ class ExecutionState(AssumedLaunch):
             self._begin_again_with(self.choices.decide(self.project, self.frames))
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
-    def record_imprecision(self, why: str, at: Location) -> None:
+    def record_imprecision(self, why: str, at: Location, *, unread: bool = False) -> None:
         key = (why, at)
         # Loops and repeated calls lose the same knowledge each time.
         if key not in self.imprecisions:
             self.imprecisions[key] = None
-            self.emit(Imprecision, at=at, why=why)
+            self.emit(Imprecision, at=at, why=why, unread=unread)
 
     def unknown(self, node: ast.AST, why: str, divergence: Divergence = Divergence.NONE) -> Values:
         """A value about which nothing is known, a new one at each visit."""

@@ -141,6 +141,8 @@ def _modules_in_settings(call: Call, name: Value) -> list[str]:
 def _told_in_settings(do: LibraryContext, name: Value) -> Sequence[str]:
     """What setting files of the project name where this text stands. A `target` of which nothing else is known may be
     any of theirs, and only one that stands by itself is told."""
+    # `".".join(name.split(".")[:-1])` is cut out of one text, too.
+    name = name.in_text[0] if len(name.in_text) == 1 else name
     keys, section = keys_of(name), _section(name)
     if section and (told := do.modules.named_in_settings([*section, *keys])):
         return told

@@ -329,9 +329,8 @@ def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], 
     into = value.escaped_from or value.label or "unknown code"
     note_escape(do, into, given, node, of_no_library=not value.escaped_from)
     if not value.escaped_from:
-        do.record_imprecision(
-            f"`{callee}` was not followed: {value.why or 'nothing is known about it'}", do.place(node)
-        )
+        why = f"`{callee}` was not followed: {value.why or 'nothing is known about it'}"
+        do.record_imprecision(why, do.place(node), unread=True)
 
 
 def _takes_entries(value: Unknown) -> bool:

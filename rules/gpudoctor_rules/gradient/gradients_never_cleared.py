@@ -109,8 +109,8 @@ def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> B
     # Also under a condition: that is how gradients are summed over batches.
     if any(may_clear(program, event, optimizer) for event in program.during(loop, ClearGradients)):
         return None
-    # A call that could not be followed may be the one that clears.
-    if any(program.during(loop, Imprecision)):
+    # What was left out may be what clears. Unread code does so where it holds the optimizer, or its model.
+    if any(not each.unread for each in program.during(loop, Imprecision)):
         return None
     fed = (event for event in program.during(loop, Backward) if feeds(program, event, optimizer))
     # Backward and step of two exclusive modes do not add up.

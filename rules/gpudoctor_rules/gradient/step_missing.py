@@ -110,7 +110,10 @@ class StepMissing(Rule):
         for backward in program.events(Backward):
             loop = repeating_loop(backward)
             # A single backward outside of loops is an example or a test of gradients.
-            if loop is None or not feeds(program, backward, optimizer) or any(program.during(loop, Imprecision)):
+            if loop is None or not feeds(program, backward, optimizer):
+                continue
+            # Unread code steps where it holds the optimizer.
+            if any(not each.unread for each in program.during(loop, Imprecision)):
                 continue
             # An optimizer that was made again, for a later phase, leaves an idle one behind, and so does a trainer that
             # is made to test.

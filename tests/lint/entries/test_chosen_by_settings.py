@@ -257,6 +257,10 @@ BY_HAND = """
         files = [OmegaConf.load(each) for each in parser.parse_args().settings]
         made_of(OmegaConf.merge(*files).job).run()
     """
+BY_PARTS = BY_HAND.replace(
+    'module, name = settings["target"].rsplit(".", 1)',
+    'parts = settings["target"].split(".")\n        module, name = ".".join(parts[:-1]), parts[-1]',
+)
 BY_DEFAULT = """
     import argparse
     import importlib
@@ -296,6 +300,7 @@ IN_SETTINGS = {
     "a group": (BY_HYDRA, "conf/job/long.yaml", "_target_: kit.runner.Runner\n"),
     "a module": (BY_MODULE, "settings/base.yaml", "job:\n  module: kit.runner\n  rounds: 3\n"),
     "by hand": (BY_HAND, "settings/base.yaml", "job:\n  target: kit.runner.Runner\n  params:\n    rounds: 3\n"),
+    "by its parts": (BY_PARTS, "settings/base.yaml", "job:\n  target: kit.runner.Runner\n  params:\n    rounds: 3\n"),
     "by default": (BY_DEFAULT, "settings/base.yaml", "job:\n  target: kit.runner.Runner\n  params:\n    rounds: 3\n"),
 }
 
