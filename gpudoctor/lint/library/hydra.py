@@ -59,7 +59,7 @@ def _composed(call: Call, folder: str, name: str | None) -> Values | None:
     found = call.do.modules.hydra_config(folder, name) if name is not None else None
     if not isinstance(found, dict):
         return None
-    made = OpenedFile(call, name or "").value(found, "")
+    made = OpenedFile(call, name or "", composed=True).value(found, "")
     show_entries(call.do, made)
     return made
 

@@ -22,7 +22,7 @@ from gpudoctor.lint.library.paths import known_text, on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.source.group_options import OPEN, GroupOptions, SaidAtStart
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -216,6 +216,9 @@ class OpenedFile:
     path: str
     by_default: bool = False
     """The user may name another one, with other values for the same settings."""
+    composed: bool = False
+    """Whoever starts it may put another word in the place of each, as `trainer=FSDPTrainer`, but for those that an
+    object is made with."""
 
     def value(self, written: object, name: str) -> Values:
         """What is written under a name, which has those above it before it: `optimizer.lr`."""
@@ -223,6 +226,8 @@ class OpenedFile:
         match written:
             case GroupOptions():
                 return self._chosen(written, name)
+            case dict() if self.composed and "_target_" in written:
+                return replace(self, composed=False).value(written, name)
             case dict():
                 entries: list[tuple[Values | None, Values]] = [
                     (singleton(Const(key)), self.value(each, _below(name, key)))
@@ -248,7 +253,7 @@ class OpenedFile:
         if (read := named_in_setting(call.do, written, call.place)) is not None:
             return read
         # It says what the program does as it lies there. What is off, nothing or one is for others to turn up.
-        says = isinstance(written, str) or written is True
+        says = (isinstance(written, str) and not (self.composed and written.isidentifier())) or written is True
         says = says or (isinstance(written, (int, float)) and written not in (0, 1))
         if says and not self.by_default:
             return singleton(Const(written))

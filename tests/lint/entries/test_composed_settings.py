@@ -208,3 +208,25 @@ def test_what_is_off_in_a_launch_is_off_there(words: str, found: int, tmp_path: 
         (tmp_path / path).write_text(dedent(text), encoding="utf-8")
     said = linted(tmp_path, folder=tmp_path, select=("GPU601",)).seen
     assert len(said) == found
+
+
+def test_another_word_may_choose_what_trains(tmp_path: Path) -> None:
+    """`trainer=Sharded` on the command line starts several processes, whatever the file says."""
+    program = """
+    import hydra, torch
+    from torch import distributed as dist, nn
+
+    @hydra.main(version_base=None, config_path="conf", config_name="train")
+    def main(cfg):
+        if "Sharded" in cfg.trainer:
+            dist.init_process_group("gloo")
+            nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+            torch.save({}, "a.pt")
+
+    main()
+    """
+    for path, text in {"train.py": program, "conf/train.yaml": "trainer: Plain\n"}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(dedent(text), encoding="utf-8")
+    said = linted(tmp_path / "train.py", folder=tmp_path, select=("GPU601",)).seen
+    assert [each.code for each in said] == ["GPU601"]
