@@ -53,7 +53,7 @@ _STEPS = "gradient_accumulation_steps"
 _DEFAULTS = {"eval_strategy": Const("no"), _STEPS: Const(1)}
 """Of settings that are given in the program, with no file or command line."""
 _PARSER = "transformers.HfArgumentParser"
-_PARSE = ("parse_args_and_config", "parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
+PARSE = ("parse_args_and_config", "parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
 SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
 """What `device_map` may be for a model that lies on several GPUs."""
 SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_parameters", "local_rank", "ddp_timeout")
@@ -131,8 +131,8 @@ def _parser(call: Call) -> Values:
     return call.unknown(term, "a configuration", config=True, escaped_from=call.name)
 
 
-@MODELS.callable(*(f"{_PARSER}.{name}" for name in _PARSE))
-@MODELS.method(Instance, *_PARSE)
+@MODELS.callable(*(f"{_PARSER}.{name}" for name in PARSE))
+@MODELS.method(Instance, *PARSE)
 def _parsed(call: Call[Unknown | Instance]) -> Values:
     """An object of each class, with what the user or a file chooses for its fields."""
     asked = _asked(call)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor.lint import library_call
-from gpudoctor.lint.library import register
+from gpudoctor.lint.library import huggingface, register
 from gpudoctor.manifest.compiled import methods
 from tests.support.models import every_model
 
@@ -202,6 +202,7 @@ REFUSED_TO_OTHERS = {
     ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "parse_args"),
     ("Instance", "start"),
     *(("Instance", "save_hyperparameters"), ("Module", "save_hyperparameters")),
+    *(("Instance", name) for name in huggingface.PARSE),
     ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "to_iterable_dataset"), ("Unknown", "train_test_split"),
     ("Module", "merge_and_unload"), ("Module", "unload"), ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
     *(("Module", name) for name in (*methods("torch.distributed.fsdp.FSDPModule"), "no_sync")),
@@ -258,6 +259,8 @@ Own.from_argparse_args(loss)
 Own().keep()(model)
 Own().save_hyperparameters(model)
 Own().parse_args()(model)
+Own().parse_dict(loss)
+Own().parse_args_into_dataclasses()(model)
 scaler(loss, optimizer)
 model.backward(loss)
 model.save_checkpoint("x.pt")
