@@ -16,11 +16,12 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, ModeChange
+from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep, TakeGradient
 from gpudoctor.lint.execution_log import ExecutionLog
-from gpudoctor.lint.flow.condition import Divergence, PassedBy, disjunction
+from gpudoctor.lint.flow.condition import Condition, Divergence, PassedBy, disjunction
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -75,6 +76,12 @@ class LogOfRanks(ExecutionLog):
         for event in self.log:
             ways.setdefault((type(event), event.led_there), []).append(event)
         return ways
+
+    @cached_property
+    def on_own_gpu(self) -> frozenset[Condition]:
+        """What had to hold where a rank uses the GPU that it chooses by its number."""
+        used = (each for each in self.events(DeviceUsed) if each.device.divergence & Divergence.RANK)
+        return frozenset(each.condition for each in used)
 
     def without_others(self, event: Event) -> bool:
         """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train

@@ -43,9 +43,7 @@ def by_all(program: Program, event: Event) -> bool:
     if not program.by_every_rank(event):
         return False
     # `if gpu is None: model.cuda() else: model.cuda(gpu)` is the ImageNet example: its ranks take the other branch.
-    return not any(
-        _own(used.device) and used.condition.excludes(event.condition) for used in program.events(DeviceUsed)
-    )
+    return not any(each.excludes(event.condition) for each in program.on_own_gpu)
 
 
 def _own(device: Value) -> bool:
