@@ -119,7 +119,8 @@ def _weight(program: Program, main: Silence | None) -> int:
     trains = bool(program.trained_at) or (main is not None and main.missed)
     if not program.has_entry:
         return -1 if program.only_tests else int(trains)
-    return 3 if program.has(Spawn, InitGroup, Wrap) else 2 if trains else 0
+    several = program.has(Spawn, InitGroup) or any(wrap.handed_to is None for wrap in program.events(Wrap))
+    return 3 if several else 2 if trains else 0
 
 
 def _is_of_training(card: RuleCard, main: Silence) -> bool:
