@@ -166,8 +166,10 @@ MAY_IMPORT: dict[str, str] = {
 }
 """The parts that each part may import besides."""
 LATE = {
-    # Few programs look a name up that a setting gives.
+    # Few programs look a name up that a setting gives, or a module that is not found then.
     "gpudoctor.lint.library.dynamic_import",
+    "gpudoctor.lint.discovery.content_signs",
+    "gpudoctor.lint.discovery.walk",
     # Most settings files are for any version.
     "gpudoctor.required_version",
     # What a report says of a program; where all is known already, no event is looked at.

@@ -159,7 +159,10 @@ def as_returned(do: LibraryContext, output: Tensor, model: Module) -> Tensor:
         if model.made_by != UNSEEN:
             do.set_state(output, TensorState.returned_graphs, ValueSet([Binding(WHOLE)]))
         return output
-    for cell in _RETURNED:
+    for cell in (
+        TensorState.returned_means, TensorState.returned_graphs, TensorState.returned_on_cpu,
+        TensorState.returned_gathered,
+    ):  # fmt: skip
         places = do.state(cls, cell)
         if places is not None:
             do.set_state(output, cell, places)
@@ -179,11 +182,6 @@ def part_returned(do: LibraryContext, output: Tensor, index: object, part: Tenso
 def _with_gathered(do: LibraryContext, output: Tensor, part: Tensor) -> Tensor:
     marks = do.state(output, TensorState.returned_gathered)
     return part if marks is None else replace(part, shards=part.shards.union(marks))
-
-
-_RETURNED = (
-    TensorState.returned_means, TensorState.returned_graphs, TensorState.returned_on_cpu, TensorState.returned_gathered,
-)  # fmt: skip
 
 
 def is_returned_on_cpu(do: LibraryContext, output: Tensor, index: object) -> bool:

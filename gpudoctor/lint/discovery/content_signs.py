@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 
 from gpudoctor.lint.discovery.top_level import STARTING
 from gpudoctor.lint.source.layout import is_command
@@ -26,6 +27,24 @@ def speaks_of_training(data: bytes) -> bool:
     return b"train" in data.lower()
 
 
+def trains_below(folder: str) -> bool:
+    """Some Python file in a folder asks for gradients and changes weights."""
+    # Imported late: nothing is searched for where programs are named.
+    from gpudoctor.lint.discovery.walk import files_below
+
+    return any(each.endswith(".py") and _trains(each) for each in islice(files_below(folder), _MOST_SEARCHED))
+
+
+def _trains(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except OSError:
+        return False
+    return b"training_step" in raw or (b"backward(" in raw and b".step(" in raw)
+
+
+_MOST_SEARCHED = 2000
 _ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*(?:\[.*\])?\(|(?:if|for|while|with)\b|raise SystemExit)"
 
 _DEFINES = rb"(?m)^(?:def|async def|class) "

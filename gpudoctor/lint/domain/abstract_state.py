@@ -487,6 +487,8 @@ class ProcessState:
     group: Flag[_WholeProcess] = Flag()
     """The default process group exists. Written by who makes one or could not get on without, read by `group_exists`.
     It stays when the group is destroyed: what comes after the training is seldom distributed again."""
+    imports_unknown: Flag[_WholeProcess] = Flag()
+    """A module was imported whose name is not known. Written by `dynamic_import`, read by `unread_code`."""
     works: ValueCell[_WholeProcess] = ValueCell()
     """A tuple of the handles that nobody has waited for. Written and read by `async_work`."""
     default_device: ValueCell[_WholeProcess] = ValueCell()

@@ -13,7 +13,7 @@ from gpudoctor.lint.discovery.top_level import DEFINITIONS, is_main_guard
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import IsTrue
 from gpudoctor.lint.events.event_context import Event, EventContext
-from gpudoctor.lint.events.knowledge import Imprecision, NotReached, Stop
+from gpudoctor.lint.events.knowledge import Chosen, Imprecision, NotReached, Stop
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS
@@ -24,6 +24,7 @@ from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_LIBRARY_STATEMENTS
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.interp.written_switches import written_switches
+from gpudoctor.lint.library.library_names import IMPORTS
 from gpudoctor.lint.program import Assumptions, Program
 from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.source.file_traits import Role
@@ -202,7 +203,7 @@ def _not_trained(
     """Where the program trains, as its files are written, if no backward pass was seen, and why it did not come there;
     then where the other files do in which none was."""
     if not any(each.source.shown not in trained and _may_train(each.source.text) for each in files) and whole:
-        return NotReached(), ()
+        return NotReached(chosen=None if trained else _called_of_unknown_module(m)), ()
     # Imported late: most programs train in all of their files that do.
     from gpudoctor.lint.interp.unreached_training import idle, training_not_reached
 
@@ -212,6 +213,19 @@ def _not_trained(
     started = frozenset(start.what.commands)
     chosen = m.chosen_calls.values()
     return training_not_reached(start.module, files, start.code_parts, whole, started, chosen, m.fatal), others
+
+
+def _called_of_unknown_module(m: Interpreter) -> Chosen | None:
+    """The first call of what a module has whose name is not known, where files of the project train that were not
+    read."""
+    called = next((each for each in m.chosen_calls.values() if each.by in IMPORTS), None)
+    if called is None:
+        return None
+    # Imported late: few programs name their modules so.
+    from gpudoctor.lint.discovery.content_signs import trains_below
+    from gpudoctor.lint.interp.unreached_training import chosen_by
+
+    return chosen_by(called) if trains_below(m.project.root) else None
 
 
 def _may_still_train(start: EntryStart, m: Interpreter) -> bool:

@@ -79,8 +79,13 @@ def _leading_to(missed: list[CodePart], parts: list[CodePart], chosen: Collectio
     for way in _ways_to(missed, parts):
         for call in chosen:
             if any(_may_be(call, part) for part in way):
-                return Chosen(_shortened(ast.unparse(call.node.func)), call.place, by=call.by)
+                return chosen_by(call)
     return None
+
+
+def chosen_by(call: ChosenCall) -> Chosen:
+    """To be told where the training was not reached."""
+    return Chosen(_shortened(ast.unparse(call.node.func)), call.place, by=call.by)
 
 
 def _ending_before(missed: list[CodePart], parts: list[CodePart], fatal: Mapping[ast.AST, Stop]) -> Stop | None:

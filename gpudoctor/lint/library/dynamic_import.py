@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import ancestry, default_of, known_items, possible_pairs
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import TupleOf
@@ -26,7 +27,7 @@ from gpudoctor.lint.domain.value import (
     text_of,
 )
 from gpudoctor.lint.library.choosing import choice_name, one_of
-from gpudoctor.lint.library.library_names import canonical
+from gpudoctor.lint.library.library_names import IMPORTS, canonical
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ MANY_IN_PACKAGE = 40
 """Of a package with more modules one is followed: it stands for many others."""
 
 
-@MODELS.callable("importlib.import_module", "builtins.__import__")
+@MODELS.callable(*IMPORTS)
 def _import_module(call: Call) -> Values:
     before = call.text(1, "package") or ""
     # `"models.model" if "." not in name else name.rpartition(".")[0]`: what is known of them is imported.
@@ -57,6 +58,7 @@ def _imported(call: Call, name: Value, before: str) -> Values:
         return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
     why = "a module whose name is not known"
     call.do.record_imprecision(f"{why} is imported", call.place)
+    call.do.set_flag(PROCESS, ProcessState.imports_unknown)
     return call.unknown(CallResult(call.name, call.args), why)
 
 

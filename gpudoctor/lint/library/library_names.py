@@ -65,6 +65,8 @@ ABOUT_FORM = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "dt
 """What is asked of tensors and arrays only, and not about the numbers in them."""
 PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
 """Bases from which nothing but what every object has is inherited."""
+IMPORTS = ("importlib.import_module", "builtins.__import__")
+"""What imports a module by a name that is computed."""
 MODULE = "torch.nn.Module"
 """The base of all models. Its constructor calls that of no class after it."""
 _SHOWING_ROOTS = roots("shows")

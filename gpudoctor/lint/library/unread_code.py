@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import described_by, known_items, note_any_name, pairs
-from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState, SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Namespace, Partial, class_of
@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.heuristics import LOSS, SHOWS_SAMPLES, TRAINS, begins_group, has_to_do_with_seeds
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
@@ -35,6 +36,7 @@ from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import (
     DATA_METHODS,
+    IMPORTS,
     computes,
     gives_settings,
     is_between_processes,
@@ -306,11 +308,21 @@ _CLOSE = frozenset({"close", "finish", "end", "flush"})
 
 def _note_chosen(do: LibraryContext, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
     """Remember the call, should the program seem to train nothing: what a setting has chosen may be what trains."""
-    chosen = value.config or gives_settings(value.escaped_from)
-    if chosen and node not in do.execution.chosen_calls and isinstance(node, ast.Call):
+    if node in do.execution.chosen_calls or not isinstance(node, ast.Call):
+        return
+    imported = _imported_by(do, value)
+    if imported or value.config or gives_settings(value.escaped_from):
         name = _method_of(value)
         by = value.escaped_from.removesuffix(f".{name}") if name else value.escaped_from
-        do.execution.chosen_calls[node] = ChosenCall(node, do.place(node), name, by, given)
+        do.execution.chosen_calls[node] = ChosenCall(node, do.place(node), name, imported or by, given)
+
+
+def _imported_by(do: LibraryContext, value: Unknown) -> str:
+    """Who has imported the module that it comes from, where nobody knows which one that is; empty for all else."""
+    if do.flag(PROCESS, ProcessState.imports_unknown) is NO:
+        return ""
+    made = (each.function for each in provenance_of(value, 4) if isinstance(each, CallResult))
+    return next((each for each in made if each in IMPORTS), "")
 
 
 def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:

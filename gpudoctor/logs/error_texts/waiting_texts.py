@@ -57,7 +57,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU429", "GPU403"),
     ),
     ErrorText(
-        r"(?:in store based barrier on rank\b|wait timeout after).*store_based_barrier_key:(?![01]\b)\d",
+        r"(?:in store based barrier on rank\b|wait timeout after).*store_based_barrier_key:(?:[2-9]|[1-9]\d)",
         _WAIT,
         "Not all ranks came to the making of a group behind the first one: some do not call `new_group`, make fewer "
         "groups, make them in another order, or were still busy.",

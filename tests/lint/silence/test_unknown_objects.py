@@ -278,3 +278,20 @@ def test_what_a_setting_chooses_behind_all_that_prepares_a_training(tell: Tell) 
 def test_what_prepares_no_training_is_not_told(tell: Tell, instead: str) -> None:
     source = CHOSEN_BY_A_SETTING if "solver" in instead else CHOSEN_BY_A_SETTING.replace("solver = ", "# ")
     assert tell(train=source.replace("solver.run()", instead)).lines == ["No mistake found in 1 file."]
+
+
+STARTED_BY_ITS_NAME = """
+    import importlib, sys
+    package, _, name = sys.argv[1].rpartition(".")
+    task = getattr(importlib.import_module(package), name)
+    task.start()
+"""
+
+
+@pytest.mark.parametrize("beside", [TRAINING, "print('nothing')"], ids=["it trains", "nothing trains"])
+def test_a_module_that_the_user_names(tell: Tell, beside: str) -> None:
+    told = tell(run=STARTED_BY_ITS_NAME, task=beside)
+    trains = beside is TRAINING
+    assert told.programs.get("run.py") == ("not" if trains else None)
+    reached = "`importlib.import_module` chooses at run time what `task.start` calls at line 5"
+    assert any(reached in line for line in told.lines) is trains
