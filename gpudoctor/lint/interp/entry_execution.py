@@ -267,7 +267,8 @@ def _note(m: Interpreter, entry: ModuleFile, why: str, at: tuple[ModuleFile, ast
 
 
 def _note_at(m: Interpreter, why: str, place: Location) -> None:
-    m.log.append(Imprecision(context=EventContext(place, condition=ALWAYS), order=len(m.log), why=why, limit=True))
+    context = EventContext(place, condition=ALWAYS, frames=m.stopped_in)
+    m.log.append(Imprecision(context=context, order=len(m.log), why=why, limit=True))
 
 
 def _program(

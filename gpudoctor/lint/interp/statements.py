@@ -66,7 +66,9 @@ def run_block(m: Evaluator, body: Sequence[ast.stmt]) -> None:
                     m.on_statement(m, statement, True)
         except LIMITS:
             # The innermost statement is where the user looks.
-            m.stopped_at = m.stopped_at or (m.frame.file, statement)
+            if m.stopped_at is None:
+                m.stopped_at = (m.frame.file, statement)
+                m.stopped_in = tuple(frame.scope for frame in m.frames)
             raise
 
 

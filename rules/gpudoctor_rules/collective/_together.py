@@ -164,9 +164,20 @@ def lonely_collectives(program: Program) -> list[Alone[Collective]]:
         for event in program.events(Collective)
         if _of_all_ranks(event) and not (event.rank_guards and all(guard in members for guard in event.rank_guards))
         if not any(_is_served(program, event, guard) for guard in event.rank_guards)
+        if not (event.rank_guards and _may_be_met(program, event))
     ]
     instead = _in_place_of_others(program) if any(event.rank_guards for event in calls) else ()
     return reached_alone((event for event in calls if event not in instead), _kind)
+
+
+def _may_be_met(program: Program, event: Collective) -> bool:
+    """A limit ended what was followed inside of the same function, before anything else in which all ranks take part:
+    the call of the others may stand behind it."""
+    stop = next((each for each in program.stops if each.order > event.order), None)
+    if stop is None or event.context.frames[-1] not in stop.context.frames:
+        return False
+    between = (each for each in program.events(Collective, Wrap, Backward) if event.order < each.order < stop.order)
+    return all(each.rank_guards for each in between)
 
 
 def _tests_of_members(program: Program) -> list[Literal]:

@@ -46,6 +46,34 @@ def test_what_is_missing_before_a_limit_is_told(tell: Tell, before: bool, monkey
     assert ("GPU301" in {each["code"] for each in found}) is not before
 
 
+LEADER_FIRST = """
+import torch, torch.distributed as dist
+def fetch():
+    if dist.get_rank() != 0:
+        dist.barrier()
+    {inside}
+    if dist.get_rank() == 0:
+        dist.barrier()
+dist.init_process_group("nccl")
+fetch()
+torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+{behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "behind", "alone"),
+    [("\n    ".join(["x = 1"] * 1_600), "", False), ("return", "x = 1\n" * 1_600, True)],
+    ids=["cut before the others call it", "cut behind it"],
+)
+def test_a_collective_whose_partner_a_limit_hides(
+    tell: Tell, inside: str, behind: str, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
+    found = tell("train.py", train=LEADER_FIRST.format(inside=inside, behind=behind)).document["findings"]
+    assert ("GPU501" in {each["code"] for each in found}) is alone
+
+
 def test_a_step_of_an_environment_is_no_training(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
     clean = dedent(CLEAN)
