@@ -330,6 +330,10 @@ class Anonymous(Term):
     of: Hashable = ()
 
 
+SCALAR = "scalar"
+"""A text, a number, a truth or nothing, as of an option without a type."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Unknown(Value):
     """A value that could not be known. Two with the same `term` are the same value.
@@ -351,7 +355,7 @@ class Unknown(Value):
     times: Value | None = field(default=None, compare=False)
     """The number of processes or devices that it was multiplied by: `args.batch_size * world_size`."""
     kind: str = field(default="", compare=False)
-    """The type of which it surely is, as `int`; empty where that is not known."""
+    """The type of which it surely is, as `int`, or `SCALAR`; empty where that is not known."""
     among: tuple[Const, ...] = field(default=(), compare=False)
     """All that it can be, as of an option with `choices`; empty where that is not known."""
     agreed: bool = field(default=False, compare=False)

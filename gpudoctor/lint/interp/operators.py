@@ -30,6 +30,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import (
     FALSE,
+    SCALAR,
     TRUE,
     Allocated,
     Const,
@@ -268,7 +269,7 @@ def _is_something(value: Value) -> bool:
         return value.is_object or (isinstance(value, Const) and value.value is not None)
     if isinstance(value.term, Widened):
         return all(map(_is_something, each_of(value)))
-    return bool(value.kind) or _is_made(value) or _is_piece(value)
+    return value.kind not in ("", SCALAR) or _is_made(value) or _is_piece(value)
 
 
 def _is_made(value: Unknown) -> bool:

@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
+    SCALAR,
     TRUE,
     Anonymous,
     Const,
@@ -187,10 +188,13 @@ def _kind(call: Call, default: Values | None) -> str:
     # `nargs="+"` makes a list, `action="append"`, too.
     named = call.one(-1, "type", Library)
     kind = named.name.removeprefix("builtins.") if named is not None else ""
-    if call.open_ended or not {"nargs", "action", "const"}.isdisjoint(call.keywords) or kind not in _TAKEN_AS:
+    if call.open_ended or not {"nargs", "action", "const"}.isdisjoint(call.keywords):
         return ""
     # What is text by default is converted as what is given.
-    return kind if type(value) in (*_TAKEN_AS[kind], str) else ""
+    if kind in _TAKEN_AS and type(value) in (*_TAKEN_AS[kind], str):
+        return kind
+    plain = named is None and "type" not in call.keywords and (default is None or isinstance(only, Const))
+    return SCALAR if plain else ""
 
 
 _TAKEN_AS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str": (str,)}

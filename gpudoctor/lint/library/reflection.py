@@ -29,6 +29,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
+    SCALAR,
     TRUE,
     UNBOUND,
     Anonymous,
@@ -65,6 +66,7 @@ MAX_NAMES = 4
 """So many names that an attribute may have are all looked up."""
 _TENSORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
 _PLAIN = frozenset(map("builtins.{}".format, ("list", "tuple", "dict", "set", "str", "bytes", "int", "float", "bool")))
+_CONTAINERS = frozenset(map("builtins.{}".format, ("list", "tuple", "dict", "set")))
 _CONTAINER = {"object", "collection", "sized", "iterable", "container", "reversible"}
 _KINDS_OF: dict[type[Value], frozenset[str]] = {
     DictOf: frozenset({"dict", "mapping", "mutablemapping", *_CONTAINER}),
@@ -139,6 +141,8 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         case Const():
             kinds = [each.__name__ for each in type(value.value).__mro__]
             return name.rpartition(".")[2] in kinds if of_python else None
+        case Unknown(kind=known) if known == SCALAR:
+            return False if name in _CONTAINERS else None
         case Unknown(kind=known) if known and of_python:
             # A `bool` is an `int`, too.
             return name == f"builtins.{known}" or (known == "bool" and name == "builtins.int")

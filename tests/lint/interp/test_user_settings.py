@@ -89,7 +89,12 @@ SETTINGS = {
         parser.add_argument("--gpus", type=int, default=2)
         parser.add_argument("--lr", type=float, default="0.1")
         parser.add_argument("--dry", action="store_true")
+        parser.add_argument("--dist", default=False)
+        parser.add_argument("--names", nargs="*")
         args = parser.parse_args()
+        reveal(isinstance(args.dist, (dict, list)))  #: False
+        reveal(args.dist is None)  #: args.dist is None
+        reveal(isinstance(args.names, list))  #: isinstance
         reveal((args.gpus is None, args.lr is None, args.dry is None))  #: (False, False, False)
         reveal((isinstance(args.gpus, int), isinstance(args.gpus, (list, tuple))))  #: (True, False)
         if company.asked():
