@@ -202,6 +202,7 @@ from gpudoctor.lint.events.training_step import ClipGradients as ClipGradients
 from gpudoctor.lint.events.training_step import EngineStep as EngineStep
 from gpudoctor.lint.events.training_step import GradientsSwitched as GradientsSwitched
 from gpudoctor.lint.events.training_step import GradientSync as GradientSync
+from gpudoctor.lint.events.training_step import GroupAdded as GroupAdded
 from gpudoctor.lint.events.training_step import MakeOptimizer as MakeOptimizer
 from gpudoctor.lint.events.training_step import OptimizerStep as OptimizerStep
 from gpudoctor.lint.events.training_step import OwnLoss as OwnLoss

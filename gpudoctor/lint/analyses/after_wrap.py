@@ -1,4 +1,4 @@
-"""What is done to models after one was wrapped: parts that join it, weights that are drawn anew."""
+"""What is done to models after one was wrapped or given to an optimizer: parts that join it, weights drawn anew."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 
-def note_wrapped(do: LibraryContext) -> None:
-    """A model is wrapped: from here on it counts what becomes of models."""
-    do.set_flag(PROCESS, ProcessState.model_wrapped)
+def watch_models(do: LibraryContext) -> None:
+    """A model is wrapped, or given to an optimizer: from here on it counts what becomes of models."""
+    do.set_flag(PROCESS, ProcessState.models_watched)
 
 
-def any_wrapped(do: LibraryContext) -> bool:
-    """Some model may have been wrapped already. Until then, building models is nothing to log."""
-    return do.flag(PROCESS, ProcessState.model_wrapped) is not NO
+def are_watched(do: LibraryContext) -> bool:
+    """Some model may have been wrapped, or given to an optimizer. Until then, building models is nothing to log."""
+    return do.flag(PROCESS, ProcessState.models_watched) is not NO
 
 
 def is_trainable(do: LibraryContext, module: Module | Wrapper) -> bool | None:
@@ -49,7 +49,7 @@ def part_added(
     # `resnet.fc = nn.Linear(n, classes)`: what was loaded before is not what this program saves.
     if isinstance(core, Module) and core.cls is None and do.flag(core, ModuleState.restored) is not NO:
         do.emit(PartExchanged, at=place, parent=core, part=part)
-    if not any_wrapped(do):
+    if not are_watched(do):
         return
     # `model.head = model.head.cuda()` puts back what was there.
     if part.core in do.parts.get(core, ()):
@@ -60,14 +60,27 @@ def part_added(
         # `self.extra = None` keeps a place; only a layer that goes leaves parameters behind.
         before = do.own_attribute(core, name)
         replaced = name == "weight" or (before is not None and before.has(Module))
-        do.emit(PartAdded, at=place, parent=core, part=part, name=name, replaced=replaced, parameters=parameters)
+        do.emit(
+            PartAdded, at=place, parent=core, part=part, name=name, replaced=replaced, parameters=parameters,
+            fresh=_below(do, part.core).isdisjoint(_below(do, core)),
+        )  # fmt: skip
+
+
+def _below(do: LibraryContext, module: Value) -> set[Value]:
+    """A module and the parts of it, those of parts included."""
+    found, waiting = {module}, [module]
+    while waiting:
+        more = do.parts.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return found
 
 
 @MODELS.callable("torch.nn.init.*")
 def _draw(call: Call) -> Values:
     """`nn.init.normal_(p)`: the same tensor with other numbers."""
     # Constants are the same on all ranks, whoever writes them.
-    drawn = call.effect(DrawEffect) if any_wrapped(call.do) else None
+    drawn = call.effect(DrawEffect) if are_watched(call.do) else None
     for value in (call.given(drawn.fills) or ()) if drawn is not None else ():
         owner = _owner(value)
         if owner is not None:
@@ -89,7 +102,7 @@ def _owner(value: Value) -> Value | None:
 def note_applied(call: Call, module: Module | Wrapper) -> None:
     """`model.apply(init_weights)` does to each part what the function does to one."""
     function = call.arg(0, "fn")
-    if function is None or not any_wrapped(call.do):
+    if function is None or not are_watched(call.do):
         return
     # Tests of its kind are open then, and both sides are followed.
     part = any_part(module)

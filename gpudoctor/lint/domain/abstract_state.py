@@ -501,8 +501,9 @@ class ProcessState:
     """How processes are started, as it was set. Written and read by `process_launchers`."""
     model_sharded: Flag[_WholeProcess] = Flag()
     """`fully_shard` was called: what it leaves out counts. Written by `fully_sharded`, read by `sharding`."""
-    model_wrapped: Flag[_WholeProcess] = Flag()
-    """Some model was wrapped: from here on it counts what becomes of models. Written and read by `after_wrap`."""
+    models_watched: Flag[_WholeProcess] = Flag()
+    """Some model was wrapped, or given to an optimizer: from here on it counts what becomes of models. Written and read
+    by `after_wrap`."""
     replica_of: ValueCell[_WholeProcess] = ValueCell()
     """The model whose copy on one of the GPUs of `DataParallel` is running. By `data_parallel_replicas`."""
     replicas_by: ValueCell[_WholeProcess] = ValueCell()

@@ -198,8 +198,9 @@ class GradientFlag(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PartAdded(Event):
-    """After some model was wrapped, a finished module takes in another `part`, or new parameters of its own (then
-    `part` is the module itself). `replaced` where something stood under that name before."""
+    """After some model was wrapped or given to an optimizer, a finished module takes in another `part`, or new
+    parameters of its own (then `part` is the module itself). `replaced` where something stood under that name before,
+    `fresh` where nothing in the part belonged to the module then."""
 
     parent: Module
     part: Module | Wrapper
@@ -207,6 +208,7 @@ class PartAdded(Event):
     replaced: bool = False
     parameters: bool | None = None
     """The part has parameters; None where that is not known."""
+    fresh: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

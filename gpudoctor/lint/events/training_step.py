@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.tensor import Extent, Mark, MarkKind, Tensor
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.record import dataclass
@@ -132,6 +132,15 @@ class GradientsSwitched(Event):
     """`torch.set_grad_enabled`, which may be a `with` or hold from here on. `on` is None where it is not known."""
 
     on: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupAdded(Event):
+    """`optimizer.add_param_group(...)`: it steps the parameters of these modules, too, if those are all."""
+
+    optimizer: Optimizer
+    modules: frozenset[Value]
+    complete: bool
 
 
 @dataclass(frozen=True, kw_only=True)

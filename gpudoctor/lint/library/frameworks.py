@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
+from gpudoctor.lint.analyses.after_wrap import is_trainable, watch_models
 from gpudoctor.lint.contents import default_of, known_items
 from gpudoctor.lint.domain.abstract_state import (
     NO,
@@ -533,7 +533,7 @@ def _around(call: Call, managed: ManagedObject, model: Module | Wrapper) -> Wrap
             trainable=is_trainable(call.do, model), find_unused=options.switch(-1, "find_unused_parameters"),
             static=options.switch(-1, "static_graph"), handed_to=call.name,
         )  # fmt: skip
-        note_wrapped(call.do)
+        watch_models(call.do)
     return wrapper
 
 

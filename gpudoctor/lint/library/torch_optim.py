@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.analyses.after_wrap import watch_models
 from gpudoctor.lint.analyses.state_dicts import origin, taken
 from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
@@ -24,6 +25,7 @@ from gpudoctor.lint.events.training_step import (
     Backward,
     ClearGradients,
     ClipGradients,
+    GroupAdded,
     MakeOptimizer,
     OptimizerStep,
     ScalerCall,
@@ -124,6 +126,7 @@ def new_optimizer(call: Call) -> Optimizer:
     by_size = any(isinstance(part, Size) for part in provenance_of(rate))
     own = any(each.condition.depending_on(Divergence.LOCAL) for each in rate.bindings) if rate is not None else False
     call.emit(MakeOptimizer, optimizer=made, rate_by_size=by_size, rate_of_own=own)
+    watch_models(call.do)
     return made
 
 
@@ -174,6 +177,14 @@ def _init(call: Call[Optimizer]) -> Values:
     made = replace(bare, modules=modules, complete=complete)
     call.do.set_state(bare, ObjectState.as_made, singleton(made))
     call.emit(MakeOptimizer, optimizer=made)
+    watch_models(call.do)
+    return singleton(NONE)
+
+
+@MODELS.method(Optimizer, "add_param_group")
+def _add_group(call: Call[Optimizer]) -> Values:
+    modules, complete = owners(call.do, call.all_values())
+    call.emit(GroupAdded, optimizer=call.receiver, modules=modules, complete=complete and not call.open_ended)
     return singleton(NONE)
 
 

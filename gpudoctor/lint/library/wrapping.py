@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
+from gpudoctor.lint.analyses.after_wrap import is_trainable, watch_models
 from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
@@ -110,7 +110,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
     if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
         call.do.set_flag(wrapper, WrapperState.finds_unused)
     _note_place(call, kind, inner, ids)
-    note_wrapped(call.do)
+    watch_models(call.do)
     # Who gets past that constructor has a process group, also where another file made it.
     if kind is not WrapperKind.DATA_PARALLEL:
         call.do.set_flag(PROCESS, ProcessState.group)

@@ -2,9 +2,10 @@
 
 ## What goes wrong
 
-An optimizer keeps exactly the parameters that it was given. Where the model is sharded after that, or copied, or built
-anew, training computes gradients for other parameters, and `optimizer.step()` goes on changing the old ones, which
-nobody uses, or finds no gradient and does nothing. No error is raised, and the loss does not go down.
+An optimizer keeps exactly the parameters that it was given. A layer that the model gets after that, as a new head, is
+never trained. Where the model is sharded after that, or copied, or built anew, training computes gradients for other
+parameters, and `optimizer.step()` goes on changing the old ones, which nobody uses, or finds no gradient and does
+nothing. No error is raised, and the loss does not go down, or not as it should.
 
 ## Fix
 
@@ -31,10 +32,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, TakeGradient
+from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
+from gpudoctor.lint.events.training_step import Backward, GroupAdded, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Rule
+from gpudoctor_rules.wrap._later import ddp_around
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Program, Recording, Value
@@ -60,6 +62,8 @@ class OptimizerOfOtherParameters(Rule):
                 continue
             made = next((each for each in program.events(MakeOptimizer) if each.optimizer == held), None)
             found = self._judge(program, made, step, held) if made is not None else None
+            if made is not None and found is None:
+                found = self._left_out(program, made, step, held)
             if made is not None and found is not None:
                 told.add(held)
                 yield found
@@ -116,6 +120,27 @@ class OptimizerOfOtherParameters(Rule):
             ],
         )
 
+    def _left_out(self, program: Program, made: MakeOptimizer, step: OptimizerStep, held: Optimizer) -> Finding | None:
+        """A layer that came into the model behind the optimizer, which never hears of it."""
+        for added in program.events(PartAdded):
+            if added.parameters is not True or not added.fresh or not made.order < added.order < step.order:
+                continue
+            if not any(added.parent in program.within(each) for each in held.modules):
+                continue
+            # What is wrapped already has another mistake (GPU115).
+            if not step.condition.implies(added.condition) or ddp_around(program, added.parent, added) is not None:
+                continue
+            if _is_trained(program, added) and not _is_given_later(program, added):
+                new = f"a new `{added.name}`" if added.name else "new layers"
+                return self.found(
+                    made.location,
+                    f"{name_of(held, 'the optimizer')} is made before {_names(held)} gets {new}, whose parameters it "
+                    "never has: they stay as they were drawn.",
+                    remedy="Make the optimizer when the model is finished.",
+                    because=[("added here", added.location)],
+                )
+        return None
+
     def _held_twice(
         self, program: Program, made: MakeOptimizer, step: OptimizerStep, held: Optimizer
     ) -> Finding | None:
@@ -142,6 +167,27 @@ class OptimizerOfOtherParameters(Rule):
                     because=[("the other optimizer", other.location), ("this model is never trained", core.place)],
                 )
         return None
+
+
+def _is_trained(program: Program, added: PartAdded) -> bool:
+    """A model that has it now runs with a graph, and nothing freezes it."""
+    frozen = (flag for flag in program.events(GradientFlag) if flag.on is False and flag.order > added.order)
+    if any(added.part in program.within(flag.module) for flag in frozen):
+        return False
+    calls = (call for call in program.events(Forward) if call.order > added.order and call.graph)
+    return any(added.part in program.within(call.module.core) for call in calls)
+
+
+def _is_given_later(program: Program, added: PartAdded) -> bool:
+    """Another optimizer, or this one, may be given its parameters."""
+    given: list[tuple[Event, frozenset[Value], bool]] = [
+        (event, event.optimizer.modules, event.optimizer.complete) for event in program.events(MakeOptimizer)
+    ]
+    given += [(event, event.modules, event.complete) for event in program.events(GroupAdded)]
+    return any(
+        event.order > added.order and (not complete or any(added.part in program.within(each) for each in modules))
+        for event, modules, complete in given
+    )
 
 
 def _names(held: Optimizer) -> str:
