@@ -26,7 +26,6 @@ from gpudoctor.run.outcome import (
     first_crash,
     hangs_untold,
     shown_by_the_end,
-    unexplained,
     what_ran,
     where,
 )
@@ -92,8 +91,7 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
         yield ""
     # What no GPU was there for is told beside findings, too: beyond it nothing was judged.
     untold = not watched.found or untried(watched.recording) or hangs_untold(watched) or watched.error_untold
-    confirmed = any(each.state == CONFIRMED for each in watched.suspicions)
-    if untold and (unknown := unexplained(watched.recording, confirmed=confirmed)):
+    if untold and (unknown := watched.unexplained):
         yield from wrap(unknown, style.width, "  ")
         yield ""
     for each in gone_on(watched.recording):

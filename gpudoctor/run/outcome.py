@@ -47,6 +47,12 @@ class Watched:
     linted: bool
     error_untold: bool = False
 
+    @property
+    def unexplained(self) -> str:
+        """What no rule knows of its end."""
+        confirmed = any(each.state == CONFIRMED for each in self.suspicions)
+        return unexplained(self.recording, confirmed=confirmed)
+
 
 def what_ran(recording: Recording) -> str:
     """Who trained, how much, and how it ended, as a sentence."""

@@ -11,7 +11,7 @@ from gpudoctor.page_address import read_more
 from gpudoctor.report.frame import excerpt
 from gpudoctor.report.story import story
 from gpudoctor.run.agreement import agreements, why_no_agreement
-from gpudoctor.run.outcome import CLEARED, CONFIRMED, NOT_REACHED, Watched, faults, unexplained, what_ran, where
+from gpudoctor.run.outcome import CLEARED, CONFIRMED, NOT_REACHED, Watched, faults, what_ran, where
 from gpudoctor.run.overlap import MOST_RANKS, overlap, why_no_overlap
 from gpudoctor.run.page.lanes import lanes_of
 from gpudoctor.run.page.memory import memory_chart
@@ -62,7 +62,7 @@ def page_of(watched: Watched) -> str:
         counts={severity.value: sum(each.severity is severity for each in watched.found) for severity in _WORST_FIRST},
         suspicions=sorted(watched.suspicions, key=lambda each: _STATES.index(each.state)),
         linted=watched.linted,
-        unexplained=unexplained(recording),
+        unexplained=watched.unexplained,
         faults=faults(recording),
         times=times,
         parts=[name for name in PARTS if any(name in each.parts for each in times)],
