@@ -222,6 +222,7 @@ class _WatchedPass:
         self._steps = state.steps
         self._backwards = state.backwards
         self._exchanges = state.exchanges
+        self._made = (0, 0)
         self.write()
 
     def begin_batch(self) -> None:
@@ -264,16 +265,20 @@ class _WatchedPass:
         if self.number > _MOST_PASSES:
             return
         self._wrote = clock.perf_counter()
+        # Whoever keeps an iterator lets it go when others have made steps.
+        if not left:
+            self._made = (self._state.steps - self._steps, self._state.backwards - self._backwards)
         self._state.write(
             "pass",
             number=self.number,
             batches=self.batches,
             waited=round(self._waited, 6),
-            steps=self._state.steps - self._steps,
+            steps=self._made[0],
             first_step=self._steps,
-            backwards=self._state.backwards - self._backwards,
+            backwards=self._made[1],
             ended=self.ended,
             left=left,
+            backwards_when_left=self._state.backwards - self._backwards if left else 0,
             exchanges=self._exchanges,
             exchanged_first=self._exchanged_first(),
             gradient=torch.is_grad_enabled(),

@@ -327,6 +327,8 @@ class Pass:
     """Batches that the loader leaves out in each pass."""
     left: bool = False
     """Nobody goes on with it, and it had not come to the end of the loader."""
+    backwards_when_left: int = 0
+    """How many there had been since it began, when that was seen."""
 
     @property
     def learns_from_all(self) -> bool:

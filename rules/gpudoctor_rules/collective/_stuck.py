@@ -11,7 +11,7 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Recording
     from gpudoctor.rule import Rule
-    from gpudoctor.run.recording import Crash, Process, StackFrame, Waiting
+    from gpudoctor.run.recording import Crash, Pass, Process, StackFrame, Waiting
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
@@ -93,8 +93,12 @@ def _left(rank: Process, other: Process) -> bool:
     over, going_on = rank.passes[-1], other.passes[-1]
     early = over.left or (over.ended and over.backwards < over.batches)
     # An error that goes through the loop ends it, too.
-    further = not (going_on.ended or going_on.left) or going_on.backwards > over.backwards
+    further = not (going_on.ended or going_on.left) or _last_backward(going_on) > _last_backward(over)
     return early and over.number == going_on.number and further
+
+
+def _last_backward(over: Pass) -> int:
+    return over.backwards_when_left if over.left else over.backwards
 
 
 def of_unlike_sizes(recording: Recording) -> Iterator[tuple[Location, str]]:
