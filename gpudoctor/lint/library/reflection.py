@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import ancestry, fields_of, find_in_class, find_method, note_any_name
-from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState
+from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState, SettingState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import (
@@ -181,10 +181,18 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
             return do.own_attribute(value, "__dict__") is not None if isinstance(value, DictOf) else None
         case DictOf() if name == "builtins.dict" and do.own_attribute(value, "__dict__") is not None:
             return None
+        # Another file that the user may name can hold a list.
+        case DictOf() if do.flag(value, SettingState.chosen_file) is not NO and _is_document(do, value):
+            return True if name == "builtins.dict" else None
         # `isinstance(batch, Mapping)` is asked as often as `dict`.
         case DictOf() | ListOf() | TupleOf() if name:
             return name.rpartition(".")[2].lower() in _kinds_of(value)
     return None
+
+
+def _is_document(do: LibraryContext, value: DictOf) -> bool:
+    """It is all that a file holds."""
+    return do.state(value, SettingState.read_from) is not None
 
 
 def _wrapper_is_a(value: Wrapper, name: str) -> bool | None:

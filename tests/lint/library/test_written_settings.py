@@ -180,6 +180,8 @@ NAMED = {
         CHOSEN.format(path="args.config")
         + """
     reveal((config["name"], config["model"]))  #: (setting name, {'depth': setting model.depth})
+    reveal((isinstance(config, dict), isinstance(config, list)))  #: (True, isinstance)
+    reveal(isinstance(config["model"], list))  #: False
     # file: configs/vit.yaml
     name: vit
     model: {depth: 3}
