@@ -265,7 +265,7 @@ def _runs_too(program: Program, call: Forward, wrap: Wrapping, backward: Backwar
         # A wrapped forward under `no_grad` prepares no averaging.
         other
         for other in program.events(Forward)
-        if other.graph and is_wrapper_of(other.module, wrap) and not other.condition.excludes(call.condition)
+        if other.graph and is_wrapper_of(other.module, wrap)
         if same_round(call, other) or (same_round(backward, other) and inside_round(call, other))
     ]
     # Two networks by turns: the forward that prepares the averaging comes only behind this backward.
