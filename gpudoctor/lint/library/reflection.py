@@ -182,17 +182,17 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         case DictOf() if name == "builtins.dict" and do.own_attribute(value, "__dict__") is not None:
             return None
         # Another file that the user may name can hold a list.
-        case DictOf() if do.flag(value, SettingState.chosen_file) is not NO and _is_document(do, value):
-            return True if name == "builtins.dict" else None
+        case DictOf() if name == "builtins.list" and _is_chosen_document(do, value):
+            return None
         # `isinstance(batch, Mapping)` is asked as often as `dict`.
         case DictOf() | ListOf() | TupleOf() if name:
             return name.rpartition(".")[2].lower() in _kinds_of(value)
     return None
 
 
-def _is_document(do: LibraryContext, value: DictOf) -> bool:
-    """It is all that a file holds."""
-    return do.state(value, SettingState.read_from) is not None
+def _is_chosen_document(do: LibraryContext, value: DictOf) -> bool:
+    """It is all that a file holds which the user may choose."""
+    return do.flag(value, SettingState.chosen_file) is not NO and do.state(value, SettingState.read_from) is not None
 
 
 def _wrapper_is_a(value: Wrapper, name: str) -> bool | None:

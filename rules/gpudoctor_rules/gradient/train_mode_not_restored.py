@@ -62,10 +62,13 @@ class TrainModeNotRestored(Rule):
             core = call.module.core
             before = calls.setdefault(core, [])
             before.append(call)
-            # A training that is chosen in the place of this one says nothing of it.
-            earlier = next(each for each in before if not each.condition.excludes(call.condition))
+            # A training that is chosen in the place of this one says nothing of it; nor is there an earlier one where
+            # the tests before this one exclude each other, so that nobody comes here.
+            earlier = next((each for each in before if not each.condition.excludes(call.condition)), None)
             # Trained in evaluation mode from the beginning, it is meant.
-            if core in told or core in program.escaped or earlier.training is not True or not _held(program, core):
+            if earlier is None or earlier.training is not True:
+                continue
+            if core in told or core in program.escaped or not _held(program, core):
                 continue
             switch = _switched_off(program, core, earlier, call)
             if switch is not None and _cares(program, core):

@@ -180,7 +180,9 @@ NAMED = {
         CHOSEN.format(path="args.config")
         + """
     reveal((config["name"], config["model"]))  #: (setting name, {'depth': setting model.depth})
-    reveal((isinstance(config, dict), isinstance(config, list)))  #: (True, isinstance)
+    from collections.abc import Mapping
+    reveal((isinstance(config, (dict, Mapping)), isinstance(config, list)))  #: (True, isinstance)
+    reveal(isinstance(config, Mapping))  #: True
     reveal(isinstance(config["model"], list))  #: False
     # file: configs/vit.yaml
     name: vit
