@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 class BestChosenFromLocalMetric(Rule):
-    """Which checkpoint is the best is decided by the result of this rank's own shard of the validation set."""
-
     code = "GPU609"
     name = "best-chosen-from-local-metric"
     severity = Severity.WARNING

@@ -44,8 +44,6 @@ NO_RACE = frozenset({"caught", "suppress", "unread"})
 
 
 class FilesystemRace(Rule):
-    """All ranks make, or remove, the same folder or file at the same time, and only the first of them can."""
-
     code = "GPU608"
     name = "filesystem-race"
     severity = Severity.WARNING

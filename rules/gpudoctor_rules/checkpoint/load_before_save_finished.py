@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 
 class LoadBeforeSaveFinished(Rule):
-    """One rank writes a file, and the others read it without waiting until it is there."""
-
     code = "GPU604"
     name = "load-before-save-finished"
     severity = Severity.ERROR

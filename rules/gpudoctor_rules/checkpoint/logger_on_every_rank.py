@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 class LoggerOnEveryRank(Rule):
-    """Every rank opens an experiment logger of its own for what is one experiment."""
-
     code = "GPU607"
     name = "logger-on-every-rank"
     severity = Severity.WARNING

@@ -58,8 +58,6 @@ class _Named:
 
 
 class PathOfOwnClock(Rule):
-    """Each rank makes the name of a file or a folder from its own clock or dice, and the names differ."""
-
     code = "GPU610"
     name = "path-of-own-clock"
     severity = Severity.WARNING

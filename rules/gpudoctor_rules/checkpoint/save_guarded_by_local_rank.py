@@ -40,8 +40,6 @@ LOCAL_ZERO = "local rank 0"
 
 
 class SaveGuardedByLocalRank(Rule):
-    """One rank of each node writes the same file, where one rank of the job should."""
-
     code = "GPU602"
     name = "save-guarded-by-local-rank"
     severity = Severity.WARNING

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 
 class SaveOnEveryRank(Rule):
-    """Every rank writes the same file at the same time."""
-
     code = "GPU601"
     name = "save-on-every-rank"
     severity = Severity.ERROR

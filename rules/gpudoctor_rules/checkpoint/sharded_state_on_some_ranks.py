@@ -46,8 +46,6 @@ OF_A_MESH = "full_tensor"
 
 
 class ShardedStateOnSomeRanks(Rule):
-    """A state that is spread over all ranks is asked for by some of them, which wait for the others forever."""
-
     code = "GPU605"
     name = "sharded-state-on-some-ranks"
     severity = Severity.ERROR

@@ -51,8 +51,6 @@ _IN_PLACE = "Compile in place, with `model.compile()`, which leaves the keys as 
 
 
 class WrapperPrefixInCheckpoint(Rule):
-    """A checkpoint is saved from the wrapper and loaded into the bare model, or the other way: its names do not fit."""
-
     code = "GPU603"
     name = "wrapper-prefix-in-checkpoint"
     severity = Severity.WARNING

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class ZeroStateNotConsolidated(Rule):
-    """The state of a ZeRO optimizer is saved without being consolidated first."""
-
     code = "GPU606"
     name = "zero-state-not-consolidated"
     severity = Severity.ERROR

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 class BarrierEveryStep(Rule):
-    """A barrier makes all ranks wait for the slowest one in every step."""
-
     code = "GPU511"
     name = "barrier-every-step"
     severity = Severity.PERF

@@ -78,8 +78,6 @@ BY_RANK = {"list on every rank": EVERYWHERE, "list on no rank": NOWHERE}
 
 
 class CollectiveArguments(Rule):
-    """A collective is called without an argument that it needs, or with one where it does not belong."""
-
     code = "GPU514"
     name = "collective-arguments"
     severity = Severity.ERROR

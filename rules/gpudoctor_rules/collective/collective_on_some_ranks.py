@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 class CollectiveOnSomeRanks(Rule):
-    """A collective call is reached by some ranks only, so the ranks that call it wait for the others forever."""
-
     code = "GPU501"
     name = "collective-on-some-ranks"
     severity = Severity.ERROR

@@ -44,8 +44,6 @@ Side = tuple[Hashable, ...]
 
 
 class CollectivesInDifferentOrder(Rule):
-    """Ranks call their collectives in different orders, so that those meet which do not belong together."""
-
     code = "GPU512"
     name = "collectives-in-different-order"
     severity = Severity.ERROR

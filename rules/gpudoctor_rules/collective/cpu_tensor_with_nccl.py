@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class CpuTensorWithNccl(Rule):
-    """A tensor on the CPU is passed to a collective of NCCL."""
-
     code = "GPU510"
     name = "cpu-tensor-with-nccl"
     severity = Severity.ERROR

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class GatherCutsGradient(Rule):
-    """A loss is computed from gathered tensors through which no gradient flows."""
-
     code = "GPU507"
     name = "gather-cuts-gradient"
     severity = Severity.ERROR

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class GroupMadeInLoop(Rule):
-    """A new process group is made in each iteration of a loop."""
-
     code = "GPU515"
     name = "group-made-in-loop"
     severity = Severity.PERF

@@ -45,8 +45,6 @@ AMONG_MEMBERS = "use_local_synchronization"
 
 
 class GroupMadeOnSomeRanks(Rule):
-    """A process group is made by its members only, or by each rank with other members."""
-
     code = "GPU508"
     name = "group-made-on-some-ranks"
     severity = Severity.ERROR

@@ -43,8 +43,6 @@ _GIVEN = "Use the tensor that was given to the collective: it holds the result."
 
 
 class InPlaceCollectiveResultUsed(Rule):
-    """What an in-place collective returns is used as if it were the tensor."""
-
     code = "GPU504"
     name = "in-place-collective-result-used"
     severity = Severity.ERROR

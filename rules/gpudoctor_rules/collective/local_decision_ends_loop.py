@@ -62,8 +62,6 @@ WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the progr
 
 
 class LocalDecisionEndsLoop(Rule):
-    """A rank leaves a loop, or skips an iteration, because of something that only it has seen."""
-
     code = "GPU503"
     name = "local-decision-ends-loop"
     severity = Severity.WARNING

@@ -47,8 +47,6 @@ RETURNED = "leaves its argument as it is and returns the result, which is droppe
 
 
 class ReducedTemporary(Rule):
-    """The result of a reduction is dropped, and the number of this rank alone is used on."""
-
     code = "GPU513"
     name = "reduced-temporary"
     severity = Severity.ERROR

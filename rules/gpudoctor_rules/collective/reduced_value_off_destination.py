@@ -45,8 +45,6 @@ ON_ONE = "Show it on that rank only, or let"
 
 
 class ReducedValueOffDestination(Rule):
-    """The result of `reduce` is used on ranks that never get it."""
-
     code = "GPU505"
     name = "reduced-value-off-destination"
     severity = Severity.WARNING

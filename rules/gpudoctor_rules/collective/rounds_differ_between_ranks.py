@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 
 class RoundsDifferBetweenRanks(Rule):
-    """Ranks make different numbers of iterations of a loop, and something in it waits for all of them."""
-
     code = "GPU517"
     name = "rounds-differ-between-ranks"
     severity = Severity.WARNING

@@ -45,8 +45,6 @@ REMEDY = "Gather the sizes first, pad to the largest one, and cut after it; or u
 
 
 class SizesDifferBetweenRanks(Rule):
-    """A collective is given tensors of other sizes on other ranks."""
-
     code = "GPU518"
     name = "sizes-differ-between-ranks"
     severity = Severity.ERROR

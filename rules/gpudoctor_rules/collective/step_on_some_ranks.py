@@ -52,8 +52,6 @@ TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer
 
 
 class StepOnSomeRanks(Rule):
-    """An optimizer or its learning rate schedule steps on some ranks only, or on each by a number of its own."""
-
     code = "GPU516"
     name = "step-on-some-ranks"
     severity = Severity.ERROR

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class SumTakenForMean(Rule):
-    """A loss is added up over the ranks and shown as if it were the mean."""
-
     code = "GPU506"
     name = "sum-taken-for-mean"
     severity = Severity.WARNING

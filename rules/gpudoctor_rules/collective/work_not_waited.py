@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 class WorkNotWaited(Rule):
-    """A collective goes on in the background, and nobody waits for it before its tensor is used."""
-
     code = "GPU509"
     name = "work-not-waited"
     severity = Severity.ERROR

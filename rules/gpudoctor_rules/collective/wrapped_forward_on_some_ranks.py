@@ -64,8 +64,6 @@ _TOGETHER = "Let every rank make this call, and only one use the result."
 
 
 class WrappedForwardOnSomeRanks(Rule):
-    """A model is called through its DDP or FSDP wrapper on some ranks only, and waits there for the others."""
-
     code = "GPU502"
     name = "wrapped-forward-on-some-ranks"
     severity = Severity.ERROR

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 class AverageOverWholeDataset(Rule):
-    """What one rank summed over its shard of the data is divided by the size of all of it."""
-
     code = "GPU317"
     name = "average-over-whole-dataset"
     severity = Severity.WARNING

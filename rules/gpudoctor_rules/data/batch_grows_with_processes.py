@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 class BatchGrowsWithProcesses(Rule):
-    """A program for one process is started as several, and its batch and learning rate are those of one."""
-
     code = "GPU322"
     name = "batch-grows-with-processes"
     severity = Severity.WARNING

@@ -46,8 +46,6 @@ REMEDY = (
 
 
 class BatchMultipliedForDdp(Rule):
-    """Each rank of a DistributedDataParallel training is given the batch of all ranks together."""
-
     code = "GPU313"
     name = "batch-multiplied-for-ddp"
     severity = Severity.WARNING

@@ -51,8 +51,6 @@ SUBSET, WEIGHTED = f"{TORCH}SubsetRandomSampler", f"{TORCH}WeightedRandomSampler
 
 
 class CustomSamplerNotSharded(Rule):
-    """A sampler that knows nothing of ranks gives each of them all of the data."""
-
     code = "GPU311"
     name = "custom-sampler-not-sharded"
     severity = Severity.ERROR

@@ -44,8 +44,6 @@ LARGEST = 256
 
 
 class DataParallelBatchNotScaled(Rule):
-    """`DataParallel` divides a batch that was chosen for one GPU, so that each GPU gets only a part of it."""
-
     code = "GPU319"
     name = "data-parallel-batch-not-scaled"
     severity = Severity.INFO

@@ -53,8 +53,6 @@ FOR_ALL = "Leave the sampler out, and give all ranks the same seed: each batch i
 
 
 class DataSplitOverModelParallel(Rule):
-    """Ranks that work on one forward together are given different batches."""
-
     code = "GPU321"
     name = "data-split-over-model-parallel"
     severity = Severity.ERROR

@@ -45,8 +45,6 @@ REMEDY = "Let `if local_rank == 0:` download it, then `dist.barrier()`, then ope
 
 
 class DownloadOnEveryRank(Rule):
-    """Every rank downloads the same data to the same place at the same time."""
-
     code = "GPU314"
     name = "download-on-every-rank"
     severity = Severity.WARNING

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 class IterableDatasetNotSharded(Rule):
-    """A stream yields all of its samples on every rank, or in every worker of a loader."""
-
     code = "GPU309"
     name = "iterable-dataset-not-sharded"
     severity = Severity.ERROR

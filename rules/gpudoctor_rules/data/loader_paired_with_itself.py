@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 class LoaderPairedWithItself(Rule):
-    """A loop goes through one sharded loader twice at a time, and pairs each batch with itself."""
-
     code = "GPU323"
     name = "loader-paired-with-itself"
     severity = Severity.WARNING

@@ -47,8 +47,6 @@ PICTURES = "torchvision.datasets."
 
 
 class LoaderStarvesGpu(Rule):
-    """The GPU waits while the training process itself reads and prepares the next batch."""
-
     code = "GPU318"
     name = "loader-starves-gpu"
     severity = Severity.PERF

@@ -65,8 +65,6 @@ TAKE_WHAT_THERE_IS = frozenset(("lightning", "transformers"))
 
 
 class MetricOfOneShard(Rule):
-    """A validation result is shown that this rank computed from its own shard of the data alone."""
-
     code = "GPU312"
     name = "metric-of-one-shard"
     severity = Severity.WARNING

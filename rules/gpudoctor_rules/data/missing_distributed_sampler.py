@@ -72,8 +72,6 @@ if TYPE_CHECKING:
 
 
 class MissingDistributedSampler(Rule):
-    """Every rank trains on the whole data set, because the loader has no sampler that shards it."""
-
     code = "GPU301"
     name = "missing-distributed-sampler"
     severity = Severity.ERROR

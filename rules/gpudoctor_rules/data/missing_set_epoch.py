@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 class MissingSetEpoch(Rule):
-    """A distributed sampler that shuffles is never told the epoch, so every epoch has the order of the first."""
-
     code = "GPU302"
     name = "missing-set-epoch"
     severity = Severity.WARNING

@@ -66,8 +66,6 @@ _GENERATORS = {
 
 
 class SameAugmentationOnAllRanks(Rule):
-    """All ranks set one seed, and draw the same random numbers for their noise or their augmentation."""
-
     code = "GPU315"
     name = "same-augmentation-on-all-ranks"
     severity = Severity.WARNING

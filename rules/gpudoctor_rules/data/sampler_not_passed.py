@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class SamplerNotPassed(Rule):
-    """A distributed sampler is made and never given to a loader, so every rank trains on the whole data set."""
-
     code = "GPU307"
     name = "sampler-not-passed"
     severity = Severity.ERROR

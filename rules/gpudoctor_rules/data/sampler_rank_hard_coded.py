@@ -56,8 +56,6 @@ FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process 
 
 
 class SamplerRankHardCoded(Rule):
-    """A distributed sampler is told the wrong rank, so some shards of the data are read twice and others never."""
-
     code = "GPU305"
     name = "sampler-rank-hard-coded"
     severity = Severity.ERROR

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 
 class SamplerWithIterableDataset(Rule):
-    """A loader is asked to pick samples of a stream, which has none to pick from."""
-
     code = "GPU310"
     name = "sampler-with-iterable-dataset"
     severity = Severity.ERROR

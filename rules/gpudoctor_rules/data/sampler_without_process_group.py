@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 
 class SamplerWithoutProcessGroup(Rule):
-    """One process uses a distributed sampler, so it sees one shard of the data and nobody sees the rest."""
-
     code = "GPU304"
     name = "sampler-without-process-group"
     severity = Severity.ERROR

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 class SetEpochMisplaced(Rule):
-    """`set_epoch` is called where it has no effect, or with a number that does not change."""
-
     code = "GPU306"
     name = "set-epoch-misplaced"
     severity = Severity.WARNING

@@ -43,8 +43,6 @@ EXCLUSIVE = {
 
 
 class ShuffleWithSampler(Rule):
-    """A loader is given a sampler and `shuffle=True`, which exclude each other."""
-
     code = "GPU303"
     name = "shuffle-with-sampler"
     severity = Severity.ERROR

@@ -55,8 +55,6 @@ SEEDED: Code = (Imported("torch.Generator"), "().manual_seed(42)")
 
 
 class SplitDiffersPerRank(Rule):
-    """Each rank splits the data set in a way of its own, so some train on what others evaluate."""
-
     code = "GPU308"
     name = "split-differs-per-rank"
     severity = Severity.WARNING

@@ -51,8 +51,6 @@ FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
 
 
 class TrainingDataNotShuffled(Rule):
-    """The model is trained on the same batches in the same order, epoch after epoch."""
-
     code = "GPU320"
     name = "training-data-not-shuffled"
     severity = Severity.WARNING

@@ -46,8 +46,6 @@ LETS_GO = frozenset({"join", "Join"})
 
 
 class UnevenBatches(Rule):
-    """Ranks read different files, so one of them runs out of batches while the others still wait for it."""
-
     code = "GPU316"
     name = "uneven-batches"
     severity = Severity.ERROR

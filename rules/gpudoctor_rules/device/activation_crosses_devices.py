@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 
 class ActivationCrossesDevices(Rule):
-    """A tensor on one GPU is given to a layer on another one."""
-
     code = "GPU215"
     name = "activation-crosses-devices"
     severity = Severity.ERROR

@@ -74,8 +74,6 @@ if TYPE_CHECKING:
 
 
 class AllRanksOnOneGpu(Rule):
-    """Every rank uses the same GPU, the first one, and the others stay idle."""
-
     code = "GPU204"
     name = "all-ranks-on-one-gpu"
     severity = Severity.ERROR

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 
 class BatchOffDevice(Rule):
-    """A batch is still on the CPU when it meets a model, or its outputs, on the GPU."""
-
     code = "GPU201"
     name = "batch-off-device"
     severity = Severity.ERROR

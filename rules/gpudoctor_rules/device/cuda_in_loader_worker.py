@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class CudaInLoaderWorker(Rule):
-    """A data set or a collate function uses the GPU in the workers of a loader."""
-
     code = "GPU216"
     name = "cuda-in-loader-worker"
     severity = Severity.ERROR

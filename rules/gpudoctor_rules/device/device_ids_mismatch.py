@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 
 class DeviceIdsMismatch(Rule):
-    """The `device_ids` of a wrapper do not go with the GPU that the model is on."""
-
     code = "GPU208"
     name = "device-ids-mismatch"
     severity = Severity.ERROR

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 
 class DeviceNeverSet(Rule):
-    """A rank uses "the current GPU" before it has chosen one, and that is the first GPU on every rank."""
-
     code = "GPU206"
     name = "device-never-set"
     severity = Severity.WARNING

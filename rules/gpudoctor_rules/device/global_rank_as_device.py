@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 class GlobalRankAsDevice(Rule):
-    """The global rank is used as the number of a GPU, which only works on the first node."""
-
     code = "GPU205"
     name = "global-rank-as-device"
     severity = Severity.WARNING

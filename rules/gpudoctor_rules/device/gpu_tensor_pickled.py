@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class GpuTensorPickled(Rule):
-    """A tensor of one rank's GPU is pickled and sent to the other ranks, each of which unpickles it on that GPU."""
-
     code = "GPU218"
     name = "gpu-tensor-pickled"
     severity = Severity.WARNING

@@ -44,8 +44,6 @@ REMEDY = "Put them into `nn.ModuleList([...])`, or `nn.ModuleDict({...})` for a 
 
 
 class LayersInPlainList(Rule):
-    """Layers are kept in a Python list or dict, where the module does not find them."""
-
     code = "GPU212"
     name = "layers-in-plain-list"
     severity = Severity.ERROR

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 
 class LoadWithoutMapLocation(Rule):
-    """Every rank loads a checkpoint onto the GPU that it was saved from, which is the first one."""
-
     code = "GPU209"
     name = "load-without-map-location"
     severity = Severity.WARNING

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 
 class ModelOffDevice(Rule):
-    """The batch is moved to the GPU, and the model that it meets was never moved."""
-
     code = "GPU202"
     name = "model-off-device"
     severity = Severity.ERROR

@@ -52,8 +52,6 @@ CASTS = frozenset({"half", "float", "double", "bfloat16", "long", "int"})
 
 
 class MoveDiscarded(Rule):
-    """A tensor is moved by a statement that drops the result, so the tensor stays where it was."""
-
     code = "GPU203"
     name = "move-discarded"
     severity = Severity.ERROR

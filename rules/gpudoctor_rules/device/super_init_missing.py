@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 class SuperInitMissing(Rule):
-    """A module assigns layers before the constructor of `nn.Module` has run, or without it."""
-
     code = "GPU214"
     name = "super-init-missing"
     severity = Severity.ERROR

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class TensorMadeOnCpu(Rule):
-    """A tensor is made on the CPU in the middle of what is computed on the GPU."""
-
     code = "GPU213"
     name = "tensor-made-on-cpu"
     severity = Severity.ERROR

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class TensorNotABuffer(Rule):
-    """A module keeps a tensor as a plain attribute, and uses it on the GPU."""
-
     code = "GPU211"
     name = "tensor-not-a-buffer"
     severity = Severity.WARNING

@@ -47,8 +47,6 @@ NAME = "CUDA_VISIBLE_DEVICES"
 
 
 class VisibleDevicesSetTooLate(Rule):
-    """`CUDA_VISIBLE_DEVICES` is set after the program has asked for the GPUs."""
-
     code = "GPU210"
     name = "visible-devices-set-too-late"
     severity = Severity.ERROR

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 class WrapBeforeMove(Rule):
-    """A model is wrapped in DistributedDataParallel while it is still on the CPU."""
-
     code = "GPU207"
     name = "wrap-before-move"
     severity = Severity.ERROR

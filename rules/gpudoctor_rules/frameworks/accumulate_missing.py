@@ -48,8 +48,6 @@ ENOUGH = 3
 
 
 class AccumulateMissing(Rule):
-    """Accelerate is told how many batches make a step, and nothing in the loop makes it wait for them."""
-
     code = "GPU902"
     name = "accumulate-missing"
     severity = Severity.ERROR

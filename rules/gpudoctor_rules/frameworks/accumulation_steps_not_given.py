@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 class AccumulationStepsNotGiven(Rule):
-    """The loop enters `accumulate`, and the `Accelerator` was never told how many batches make a step."""
-
     code = "GPU904"
     name = "accumulation-steps-not-given"
     severity = Severity.WARNING

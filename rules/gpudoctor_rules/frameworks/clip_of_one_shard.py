@@ -55,8 +55,6 @@ _AUTOMATIC = 1.0
 
 
 class ClipOfOneShard(Rule):
-    """Gradients of an FSDP model are clipped by the norm of the shard that this rank holds."""
-
     code = "GPU913"
     name = "clip-of-one-shard"
     severity = Severity.ERROR

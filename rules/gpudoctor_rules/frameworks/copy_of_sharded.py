@@ -48,8 +48,6 @@ _LOAD = (
 
 
 class CopyOfSharded(Rule):
-    """A model that `fully_shard` has sharded is copied, or a whole state is loaded into it."""
-
     code = "GPU935"
     name = "copy-of-sharded"
     severity = Severity.ERROR

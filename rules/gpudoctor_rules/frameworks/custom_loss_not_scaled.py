@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 class CustomLossNotScaled(Rule):
-    """Nothing divides the loss of a Trainer's own `compute_loss`, though its gradients are accumulated."""
-
     code = "GPU951"
     name = "custom-loss-not-scaled"
     severity = Severity.WARNING

@@ -40,8 +40,6 @@ BATCH, MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
 
 
 class DeepspeedBatchArithmetic(Rule):
-    """The batch sizes of a DeepSpeed configuration contradict each other."""
-
     code = "GPU911"
     name = "deepspeed-batch-arithmetic"
     severity = Severity.ERROR

@@ -50,8 +50,6 @@ OTHER_DEVICE = "in 8-bit or 4-bit precision on a different device than the one y
 
 
 class DeviceMapInSeveralProcesses(Rule):
-    """A model is loaded by a `device_map` that knows of one process only, and trained in several."""
-
     code = "GPU909"
     name = "device-map-in-several-processes"
     severity = Severity.ERROR

@@ -43,8 +43,6 @@ MANAGED = "managed_gradient_accumulation"
 
 
 class EngineStepEveryKth(Rule):
-    """DeepSpeed's engine accumulates gradients, and the program calls its `step` only once in as many batches."""
-
     code = "GPU910"
     name = "engine-step-every-kth"
     severity = Severity.ERROR

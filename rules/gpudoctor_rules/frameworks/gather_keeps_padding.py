@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 
 class GatherKeepsPadding(Rule):
-    """Predictions are gathered with the samples that Accelerate has repeated to fill the last batch."""
-
     code = "GPU908"
     name = "gather-keeps-padding"
     severity = Severity.WARNING

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 class GradientSyncNeverRestored(Rule):
-    """A sharded model is told to keep its gradients to itself, and never to reduce them again."""
-
     code = "GPU933"
     name = "gradient-sync-never-restored"
     severity = Severity.ERROR

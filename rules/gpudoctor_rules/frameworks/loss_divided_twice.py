@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 class LossDividedTwice(Rule):
-    """A loss is divided by the number of accumulated batches, and the framework divides it again."""
-
     code = "GPU903"
     name = "loss-divided-twice"
     severity = Severity.ERROR

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 class NoSyncOfOtherWrapper(Rule):
-    """`no_sync()` is asked of a sharded model that has none, or of an engine that refuses it."""
-
     code = "GPU936"
     name = "no-sync-of-other-wrapper"
     severity = Severity.ERROR

@@ -67,8 +67,6 @@ MODEL, OPTIMIZER, LOADER = range(3)
 
 
 class ObjectNotPrepared(Rule):
-    """A training loop uses a model, an optimizer or a loader that its framework was never given."""
-
     code = "GPU905"
     name = "object-not-prepared"
     severity = Severity.ERROR

@@ -69,8 +69,6 @@ MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
 
 
 class PlainBackward(Rule):
-    """`loss.backward()` is called on a loss whose framework has to scale it, or hook it, itself."""
-
     code = "GPU906"
     name = "plain-backward"
     severity = Severity.ERROR

@@ -48,8 +48,6 @@ KEEPS_SAMPLERS = "use_distributed_sampler"
 
 
 class RandomSamplerDiffers(Rule):
-    """Lightning gives each rank its shard of what a random sampler draws, and each rank draws something else."""
-
     code = "GPU912"
     name = "random-sampler-differs"
     severity = Severity.WARNING

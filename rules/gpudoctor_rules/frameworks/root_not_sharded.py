@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 class RootNotSharded(Rule):
-    """`fully_shard` is given the layers of a model, and never the model itself."""
-
     code = "GPU931"
     name = "root-not-sharded"
     severity = Severity.ERROR

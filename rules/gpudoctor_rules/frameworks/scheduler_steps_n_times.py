@@ -80,8 +80,6 @@ ROOM = 1.2
 
 
 class SchedulerStepsNTimes(Rule):
-    """A schedule counts the batches of all processes and steps for those of one, or the other way round."""
-
     code = "GPU907"
     name = "scheduler-steps-n-times"
     severity = Severity.WARNING

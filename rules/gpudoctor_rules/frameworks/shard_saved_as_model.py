@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 
 class ShardSavedAsModel(Rule):
-    """One file is written of a sharded model, with the shard of one rank in it."""
-
     code = "GPU934"
     name = "shard-saved-as-model"
     severity = Severity.ERROR

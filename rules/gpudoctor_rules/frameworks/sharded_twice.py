@@ -46,8 +46,6 @@ GivenShare = tuple[str, "Location", "Repair | None"]
 
 
 class ShardedTwice(Rule):
-    """Data that is sharded already is passed to Accelerate, which shards it again."""
-
     code = "GPU901"
     name = "sharded-twice"
     severity = Severity.ERROR

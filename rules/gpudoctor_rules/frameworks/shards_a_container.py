@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 class ShardsAContainer(Rule):
-    """`fully_shard` is given what it refuses: a bare list of layers, or a parameter without a dimension."""
-
     code = "GPU932"
     name = "shards-a-container"
     severity = Severity.ERROR

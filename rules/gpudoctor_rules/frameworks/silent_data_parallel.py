@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 
 class SilentDataParallel(Rule):
-    """`python train.py` trains with the Trainer of Transformers on all GPUs by `nn.DataParallel`."""
-
     code = "GPU952"
     name = "silent-data-parallel"
     severity = Severity.WARNING

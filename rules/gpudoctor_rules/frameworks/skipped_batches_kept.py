@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class SkippedBatchesKept(Rule):
-    """A loader whose first batches were skipped to resume an epoch is used in all epochs that follow."""
-
     code = "GPU915"
     name = "skipped-batches-kept"
     severity = Severity.WARNING

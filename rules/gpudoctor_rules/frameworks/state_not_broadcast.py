@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 
 class StateNotBroadcast(Rule):
-    """Horovod averages the gradients of models that do not begin alike."""
-
     code = "GPU971"
     name = "state-not-broadcast"
     severity = Severity.ERROR

@@ -53,8 +53,6 @@ _HELD_BACK = "accumulate"
 
 
 class AccumulatedGradientsCleared(Rule):
-    """Gradients are cleared between the batches that are to make one step."""
-
     code = "GPU715"
     name = "accumulated-gradients-cleared"
     severity = Severity.WARNING

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 
 class AccumulatedLossNotScaled(Rule):
-    """The losses of several batches are summed into one step and never divided by their number."""
-
     code = "GPU713"
     name = "accumulated-loss-not-scaled"
     severity = Severity.WARNING

@@ -58,8 +58,6 @@ _ENOUGH = 3
 
 
 class ClipBeforeUnscale(Rule):
-    """Gradients are clipped while they are still multiplied by the gradient scaler's factor."""
-
     code = "GPU703"
     name = "clip-before-unscale"
     severity = Severity.WARNING

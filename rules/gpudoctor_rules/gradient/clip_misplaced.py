@@ -47,8 +47,6 @@ _ENOUGH = 3
 
 
 class ClipMisplaced(Rule):
-    """Gradients are clipped where that does not bound the step: before the backward, after the step, or in parts."""
-
     code = "GPU705"
     name = "clip-misplaced"
     severity = Severity.WARNING

@@ -46,8 +46,6 @@ _NEARLY = 1e-6
 
 
 class GradientAveragedTwice(Rule):
-    """Gradients that DistributedDataParallel has averaged are divided or reduced again."""
-
     code = "GPU706"
     name = "gradient-averaged-twice"
     severity = Severity.WARNING

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 class GradientsNeverAveraged(Rule):
-    """Gradients are added up over the ranks by hand, and nothing divides the sum."""
-
     code = "GPU714"
     name = "gradients-never-averaged"
     severity = Severity.WARNING

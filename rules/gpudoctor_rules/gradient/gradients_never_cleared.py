@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 class GradientsNeverCleared(Rule):
-    """A training loop steps without ever clearing the gradients."""
-
     code = "GPU709"
     name = "gradients-never-cleared"
     severity = Severity.ERROR

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 class LossKeepsGraph(Rule):
-    """A sum or a list keeps the graph of every step alive."""
-
     code = "GPU710"
     name = "loss-keeps-graph"
     severity = Severity.WARNING

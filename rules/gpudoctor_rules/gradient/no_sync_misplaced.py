@@ -50,8 +50,6 @@ SURE, PERHAPS = "no_sync", "no_sync?"
 
 
 class NoSyncMisplaced(Rule):
-    """The last batch of a step runs under `no_sync()`, or the forward of a batch outside of it."""
-
     code = "GPU702"
     name = "no-sync-misplaced"
     severity = Severity.ERROR

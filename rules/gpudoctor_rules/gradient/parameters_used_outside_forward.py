@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 class ParametersUsedOutsideForward(Rule):
-    """A loss is computed with parameters of the wrapped model directly, and no forward of the wrapper leads to it."""
-
     code = "GPU707"
     name = "parameters-used-outside-forward"
     severity = Severity.ERROR

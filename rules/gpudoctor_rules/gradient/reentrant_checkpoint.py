@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 class ReentrantCheckpoint(Rule):
-    """Activation checkpointing in its reentrant form, in a model whose DDP wrapper looks for unused parameters."""
-
     code = "GPU708"
     name = "reentrant-checkpoint"
     severity = Severity.ERROR

@@ -55,8 +55,6 @@ ScalerCalls = list[ScalerCall]
 
 
 class ScalerMisused(Rule):
-    """The calls of a gradient scaler are incomplete, come twice, or are gone around."""
-
     code = "GPU704"
     name = "scaler-misused"
     severity = Severity.ERROR

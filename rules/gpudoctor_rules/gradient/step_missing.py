@@ -48,8 +48,6 @@ Reported = set["Value"]
 
 
 class StepMissing(Rule):
-    """A training loop lacks the backward or the step, or has them in an order that makes the step do nothing."""
-
     code = "GPU711"
     name = "step-missing"
     severity = Severity.ERROR

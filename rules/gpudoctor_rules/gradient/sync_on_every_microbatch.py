@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 
 class SyncOnEveryMicrobatch(Rule):
-    """Gradients are summed over several batches, and sent to all ranks after each of them."""
-
     code = "GPU701"
     name = "sync-on-every-microbatch"
     severity = Severity.PERF

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 class TrainModeNotRestored(Rule):
-    """After the first validation the model goes on training in evaluation mode."""
-
     code = "GPU712"
     name = "train-mode-not-restored"
     severity = Severity.WARNING

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 class BackendForOtherDevice(Rule):
-    """The process group has a backend that is not made for the device of the model."""
-
     code = "GPU407"
     name = "backend-for-other-device"
     severity = Severity.WARNING

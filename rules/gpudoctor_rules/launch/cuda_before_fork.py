@@ -43,8 +43,6 @@ CHOOSES = ("set_device", "move", "factory")
 
 
 class CudaBeforeFork(Rule):
-    """CUDA is started in a process that then forks its workers."""
-
     code = "GPU406"
     name = "cuda-before-fork"
     severity = Severity.ERROR

@@ -54,8 +54,6 @@ _RENAMED = {
 
 
 class DebugVariableLeftOn(Rule):
-    """A variable for debugging is set for a training run, and slows it down."""
-
     code = "GPU432"
     name = "debug-variable-left-on"
     severity = Severity.PERF

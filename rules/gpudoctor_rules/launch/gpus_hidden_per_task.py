@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 class GpusHiddenPerTask(Rule):
-    """SLURM shows each task fewer GPUs than the program takes for granted."""
-
     code = "GPU428"
     name = "gpus-hidden-per-task"
     severity = Severity.ERROR

@@ -57,8 +57,6 @@ _PARTS = ("train_micro_batch_size_per_gpu", _STEPS)
 
 
 class LaunchConfigMismatch(Rule):
-    """The settings of a launch contradict each other, or what the program says."""
-
     code = "GPU430"
     name = "launch-config-mismatch"
     severity = Severity.WARNING

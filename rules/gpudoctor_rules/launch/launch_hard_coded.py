@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class LaunchHardCoded(Rule):
-    """GPUs, the number of processes or the address of a machine are written into the program."""
-
     code = "GPU416"
     name = "launch-hard-coded"
     severity = Severity.INFO

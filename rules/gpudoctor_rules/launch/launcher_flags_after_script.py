@@ -51,8 +51,6 @@ _ALONE = frozenset({"standalone", "multi-gpu", "use-deepspeed", "use-fsdp"})
 
 
 class LauncherFlagsAfterScript(Rule):
-    """An option of the launcher stands after the script, which gets it in the launcher's place."""
-
     code = "GPU421"
     name = "launcher-flags-after-script"
     severity = Severity.ERROR

@@ -74,8 +74,6 @@ ELSEWHERE = frozenset({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RAN
 
 
 class LocalRankArgument(Rule):
-    """The local rank comes from a command line option that `torchrun` does not pass."""
-
     code = "GPU411"
     name = "local-rank-argument"
     severity = Severity.WARNING

@@ -42,8 +42,6 @@ _REMEDY = "Give each a port of its own, or leave the port out and write `--stand
 
 
 class MasterPortCollides(Rule):
-    """Several trainings that may run on one machine at once are given the same port."""
-
     code = "GPU425"
     name = "master-port-collides"
     severity = Severity.WARNING

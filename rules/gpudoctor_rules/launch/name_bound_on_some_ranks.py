@@ -53,8 +53,6 @@ _APART = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
 
 
 class NameBoundOnSomeRanks(Rule):
-    """A variable or an attribute is assigned on some ranks only, and all of them read it."""
-
     code = "GPU470"
     name = "name-bound-on-some-ranks"
     severity = Severity.ERROR

@@ -51,8 +51,6 @@ _OWN_RANK = {
 
 
 class OneProcessLaunch(Rule):
-    """A program that is made for several processes is started as one."""
-
     code = "GPU422"
     name = "one-process-launch"
     severity = Severity.WARNING

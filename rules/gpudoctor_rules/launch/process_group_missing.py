@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 
 class ProcessGroupMissing(Rule):
-    """Something needs the process group, and the program never makes one."""
-
     code = "GPU401"
     name = "process-group-missing"
     severity = Severity.ERROR

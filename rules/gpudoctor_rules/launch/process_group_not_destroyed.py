@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class ProcessGroupNotDestroyed(Rule):
-    """The process group is made and never destroyed."""
-
     code = "GPU402"
     name = "process-group-not-destroyed"
     severity = Severity.INFO

@@ -44,8 +44,6 @@ ERROR = "ValueError"
 
 
 class ProcessGroupTwice(Rule):
-    """The process group is made a second time."""
-
     code = "GPU410"
     name = "process-group-twice"
     severity = Severity.ERROR

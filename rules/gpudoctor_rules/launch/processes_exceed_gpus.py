@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 class ProcessesExceedGpus(Rule):
-    """More processes are started than the command may see GPUs."""
-
     code = "GPU423"
     name = "processes-exceed-gpus"
     severity = Severity.ERROR

@@ -53,8 +53,6 @@ ON_ONE_MACHINE = (SizeKind.DEVICES, SizeKind.LOCAL_WORLD)
 
 
 class RankArithmetic(Rule):
-    """The rank and the number of ranks are computed from numbers that do not fit together."""
-
     code = "GPU415"
     name = "rank-arithmetic"
     severity = Severity.ERROR

@@ -44,8 +44,6 @@ VARIABLES = {
 
 
 class RankIsAString(Rule):
-    """The rank or the world size from the environment is text, and is used as if it were a number."""
-
     code = "GPU409"
     name = "rank-is-a-string"
     severity = Severity.ERROR

@@ -47,8 +47,6 @@ _ONCE = (
 
 
 class RendezvousDiffersPerNode(Rule):
-    """The nodes of a training are told different places to meet, or one rank for all of them."""
-
     code = "GPU429"
     name = "rendezvous-differs-per-node"
     severity = Severity.ERROR

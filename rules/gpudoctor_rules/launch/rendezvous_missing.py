@@ -61,8 +61,6 @@ OF_TORCH = ("", "launch")
 
 
 class RendezvousMissing(Rule):
-    """Processes are told wrongly, or not at all, where and as whom they meet."""
-
     code = "GPU403"
     name = "rendezvous-missing"
     severity = Severity.ERROR

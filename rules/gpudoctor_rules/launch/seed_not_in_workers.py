@@ -48,8 +48,6 @@ REMEDY = "Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed +
 
 
 class SeedNotInWorkers(Rule):
-    """The seed is set in the process that starts the workers, and the workers train without any."""
-
     code = "GPU413"
     name = "seed-not-in-workers"
     severity = Severity.WARNING

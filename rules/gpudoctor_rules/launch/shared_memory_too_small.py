@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 
 class SharedMemoryTooSmall(Rule):
-    """A container in which several processes hand data to each other has 64 MB of shared memory."""
-
     code = "GPU431"
     name = "shared-memory-too-small"
     severity = Severity.WARNING

@@ -53,8 +53,6 @@ LIMIT = ("Timed out waiting", "wait timeout", "collective operation timeout")
 
 
 class SlowRank0BeforeCollective(Rule):
-    """One rank goes through data while the others already wait in a collective, which may time out."""
-
     code = "GPU412"
     name = "slow-rank-0-before-collective"
     severity = Severity.INFO

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 
 class SlurmTasksMismatch(Rule):
-    """What a batch file asks of SLURM does not fit what the launcher or the program expects."""
-
     code = "GPU427"
     name = "slurm-tasks-mismatch"
     severity = Severity.ERROR

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class SpawnArguments(Rule):
-    """The function that is spawned cannot be called with what `mp.spawn` hands it."""
-
     code = "GPU404"
     name = "spawn-arguments"
     severity = Severity.ERROR

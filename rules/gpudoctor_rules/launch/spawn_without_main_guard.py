@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class SpawnWithoutMainGuard(Rule):
-    """Processes are spawned by a file that each of them imports again, with nothing to stop it there."""
-
     code = "GPU405"
     name = "spawn-without-main-guard"
     severity = Severity.ERROR

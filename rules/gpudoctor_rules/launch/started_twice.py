@@ -37,8 +37,6 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 
 class StartedTwice(Rule):
-    """Two launchers start processes of one training, each as many as there are GPUs."""
-
     code = "GPU426"
     name = "started-twice"
     severity = Severity.ERROR

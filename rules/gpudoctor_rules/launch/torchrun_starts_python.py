@@ -36,8 +36,6 @@ _FLAGS = ("-u", "-B", "-O", "-s", "-E", "-I")
 
 
 class TorchrunStartsPython(Rule):
-    """A launcher is told to start `python`, which it takes for the script."""
-
     code = "GPU424"
     name = "torchrun-starts-python"
     severity = Severity.ERROR

@@ -50,8 +50,6 @@ TOGETHER = (WrapperKind.DDP, WrapperKind.FSDP)
 
 
 class WorkerFailureSwallowed(Rule):
-    """A worker that fails ends as if all were well, and the others wait for it."""
-
     code = "GPU414"
     name = "worker-failure-swallowed"
     severity = Severity.WARNING

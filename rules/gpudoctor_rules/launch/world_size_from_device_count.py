@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 class WorldSizeFromDeviceCount(Rule):
-    """The number of processes is taken from the number of GPUs in this machine."""
-
     code = "GPU408"
     name = "world-size-from-device-count"
     severity = Severity.WARNING

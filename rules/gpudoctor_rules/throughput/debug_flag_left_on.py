@@ -71,8 +71,6 @@ class Switch:
 
 
 class DebugFlagLeftOn(Rule):
-    """A switch that is meant for finding a bug is on while the model trains."""
-
     code = "GPU802"
     name = "debug-flag-left-on"
     severity = Severity.PERF

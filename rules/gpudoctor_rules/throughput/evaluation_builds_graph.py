@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 
 class EvaluationBuildsGraph(Rule):
-    """Validation builds graphs for a backward that never comes, or runs in training mode."""
-
     code = "GPU805"
     name = "evaluation-builds-graph"
     severity = Severity.PERF

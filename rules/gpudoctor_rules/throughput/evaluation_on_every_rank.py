@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 class EvaluationOnEveryRank(Rule):
-    """Every rank evaluates the whole validation set, each for itself."""
-
     code = "GPU808"
     name = "evaluation-on-every-rank"
     severity = Severity.PERF

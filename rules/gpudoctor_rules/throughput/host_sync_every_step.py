@@ -46,8 +46,6 @@ MOST_SHOWN = 3
 
 
 class HostSyncEveryStep(Rule):
-    """Each training step makes the program wait for the GPU."""
-
     code = "GPU801"
     name = "host-sync-every-step"
     severity = Severity.PERF

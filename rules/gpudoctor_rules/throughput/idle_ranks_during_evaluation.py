@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 class IdleRanksDuringEvaluation(Rule):
-    """One rank evaluates between the epochs, and the GPUs of all others wait for it."""
-
     code = "GPU807"
     name = "idle-ranks-during-evaluation"
     severity = Severity.PERF

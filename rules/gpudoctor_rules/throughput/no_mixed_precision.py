@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 class NoMixedPrecision(Rule):
-    """A model trains in FP32 throughout, and the tensor cores of the GPU stay unused."""
-
     code = "GPU803"
     name = "no-mixed-precision"
     severity = Severity.INFO

@@ -83,8 +83,6 @@ class Lag(NamedTuple):
 
 
 class RankLagsBehind(Rule):
-    """One rank is slower than the others in nearly every step, and all of them wait for it."""
-
     code = "GPU809"
     name = "rank-lags-behind"
     severity = Severity.PERF

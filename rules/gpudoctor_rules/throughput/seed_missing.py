@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 class SeedMissing(Rule):
-    """No seed reaches the ranks that train, or all draw their batches with the same one."""
-
     code = "GPU806"
     name = "seed-missing"
     severity = Severity.INFO

@@ -56,8 +56,6 @@ MANY_ROUNDS = 20
 
 
 class TimingWithoutSynchronize(Rule):
-    """A clock is read while the GPU is still at work on what it should measure."""
-
     code = "GPU804"
     name = "timing-without-synchronize"
     severity = Severity.WARNING

@@ -61,8 +61,6 @@ _ITEM = "__getitem__"
 
 
 class AttributeOnWrapper(Rule):
-    """An attribute of the model is asked of its wrapper, or `.module` of a model that is not wrapped."""
-
     code = "GPU104"
     name = "attribute-on-wrapper"
     severity = Severity.ERROR

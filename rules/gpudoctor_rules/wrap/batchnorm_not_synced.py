@@ -47,8 +47,6 @@ REMEDY = "Convert them before the wrap: `model = nn.SyncBatchNorm.convert_sync_b
 
 
 class BatchnormNotSynced(Rule):
-    """BatchNorm layers take their statistics from a few samples on each GPU."""
-
     code = "GPU111"
     name = "batchnorm-not-synced"
     severity = Severity.INFO

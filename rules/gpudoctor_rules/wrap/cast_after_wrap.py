@@ -43,8 +43,6 @@ PLAIN = ("torch.nn.", "torchvision.models.")
 
 
 class CastAfterWrap(Rule):
-    """The weights of a model change their type, or leave the GPU for a while, after it was wrapped."""
-
     code = "GPU116"
     name = "cast-after-wrap"
     severity = Severity.ERROR

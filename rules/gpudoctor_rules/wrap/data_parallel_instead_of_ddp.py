@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class DataParallelInsteadOfDdp(Rule):
-    """Training on several GPUs with `DataParallel`, which one process for each GPU does faster."""
-
     code = "GPU107"
     name = "data-parallel-instead-of-ddp"
     # It works and may be a choice, so it must never break a build: opt-in.

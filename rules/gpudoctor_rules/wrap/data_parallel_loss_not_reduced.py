@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class DataParallelLossNotReduced(Rule):
-    """A loss that the model itself returns is backpropagated as `DataParallel` gathers it: one number for each GPU."""
-
     code = "GPU108"
     name = "data-parallel-loss-not-reduced"
     severity = Severity.ERROR

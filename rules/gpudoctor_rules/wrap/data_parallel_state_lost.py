@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 
 class DataParallelStateLost(Rule):
-    """`forward` keeps something on the model, and under `DataParallel` it is kept on a copy that is thrown away."""
-
     code = "GPU109"
     name = "data-parallel-state-lost"
     severity = Severity.WARNING

@@ -45,8 +45,6 @@ _REMEDY = "Set `requires_grad` before the model is wrapped, or wrap it again."
 
 
 class GradFlagChangedAfterWrap(Rule):
-    """Layers of a model are frozen or unfrozen after it was wrapped."""
-
     code = "GPU114"
     name = "grad-flag-changed-after-wrap"
     severity = Severity.ERROR

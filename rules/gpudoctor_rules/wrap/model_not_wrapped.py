@@ -67,8 +67,6 @@ if TYPE_CHECKING:
 
 
 class ModelNotWrapped(Rule):
-    """Several processes train a model that no wrapper keeps in step."""
-
     code = "GPU101"
     name = "model-not-wrapped"
     severity = Severity.ERROR

@@ -50,8 +50,6 @@ NEVER_INSIDE = {
 
 
 class NestedWrappers(Rule):
-    """A model that is wrapped already is wrapped again."""
-
     code = "GPU105"
     name = "nested-wrappers"
     severity = Severity.ERROR

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 
 class NothingToTrain(Rule):
-    """A module in which nothing is trained is wrapped in `DistributedDataParallel`."""
-
     code = "GPU118"
     name = "nothing-to-train"
     severity = Severity.ERROR

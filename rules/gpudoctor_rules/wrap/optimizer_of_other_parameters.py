@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 class OptimizerOfOtherParameters(Rule):
-    """The optimizer holds other parameters than those that are trained."""
-
     code = "GPU120"
     name = "optimizer-of-other-parameters"
     severity = Severity.ERROR

@@ -43,8 +43,6 @@ _REMEDY = "Change the model first, and wrap it then."
 
 
 class ParametersAddedAfterWrap(Rule):
-    """Layers or parameters are put into a model that is wrapped already."""
-
     code = "GPU115"
     name = "parameters-added-after-wrap"
     severity = Severity.ERROR

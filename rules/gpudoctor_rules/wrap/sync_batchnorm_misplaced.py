@@ -50,8 +50,6 @@ FIRST = "Convert the bare model: `model = nn.SyncBatchNorm.convert_sync_batchnor
 
 
 class SyncBatchnormMisplaced(Rule):
-    """Layers of `SyncBatchNorm` stand where they cannot synchronise, or are made too late."""
-
     code = "GPU110"
     name = "sync-batchnorm-misplaced"
     severity = Severity.ERROR

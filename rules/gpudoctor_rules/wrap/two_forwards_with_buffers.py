@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class TwoForwardsWithBuffers(Rule):
-    """A wrapped model with buffers is called twice before the backward that goes through both calls."""
-
     code = "GPU117"
     name = "two-forwards-with-buffers"
     severity = Severity.WARNING

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class UnusedParameters(Rule):
-    """A layer of a wrapped model is never used by its `forward`."""
-
     code = "GPU112"
     name = "unused-parameters"
     severity = Severity.WARNING

@@ -49,8 +49,6 @@ ENOUGH = 5
 
 
 class UnusedSearchAlwaysOn(Rule):
-    """`find_unused_parameters=True` is written into a program in which nothing needs it."""
-
     code = "GPU113"
     name = "unused-search-always-on"
     severity = Severity.INFO

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 class WeightsChangedOnOneRank(Rule):
-    """The weights of a wrapped model are loaded on some ranks only, or drawn anew by each rank."""
-
     code = "GPU119"
     name = "weights-changed-on-one-rank"
     severity = Severity.ERROR

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 class WrapBeforeProcessGroup(Rule):
-    """Something needs the process group before it is made."""
-
     code = "GPU106"
     name = "wrap-before-process-group"
     severity = Severity.ERROR

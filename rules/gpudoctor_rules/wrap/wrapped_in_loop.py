@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 
 class WrappedInLoop(Rule):
-    """The same model is wrapped again in every iteration of a loop."""
-
     code = "GPU121"
     name = "wrapped-in-loop"
     severity = Severity.ERROR

@@ -56,8 +56,6 @@ _MIXED = "got mixed torch.Tensor and DTensor"
 
 
 class WrapperBypassed(Rule):
-    """The training forward does not go through the wrapper, so gradients stay on their rank."""
-
     code = "GPU102"
     name = "wrapper-bypassed"
     severity = Severity.ERROR

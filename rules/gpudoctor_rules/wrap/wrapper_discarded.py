@@ -44,8 +44,6 @@ KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
 
 
 class WrapperDiscarded(Rule):
-    """A model is wrapped, and the wrapper is thrown away at once."""
-
     code = "GPU103"
     name = "wrapper-discarded"
     severity = Severity.ERROR
