@@ -1,7 +1,5 @@
 """What all tests share: a clean environment, and where the repository is."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os

@@ -1,7 +1,5 @@
 """gpudoctor from Python: the answers of the command line, and nothing of the process changed."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import os

@@ -1,7 +1,5 @@
 """A file is replaced as a whole or not at all, and nothing is left beside it: neither now nor by who was killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat

@@ -3,14 +3,13 @@
 What needs the service or the network (actions, images, `pip install` from an address) is not run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -18,9 +17,6 @@ import yaml
 
 from tests.support.installs import require_torch
 from tests.support.sarif_schema import LOG
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WRONG = """\
 import torch

@@ -1,22 +1,17 @@
 """Reading configuration files, and what is said of wrong ones."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor.config import MAX_BYTES, Config, find_config, is_excluded, is_ignored, matches, read_config
 from gpudoctor.errors import ConfigError
 from gpudoctor.lint.lint_options import LintOptions, request_of
+from gpudoctor.lint.request import Request
 from gpudoctor.registry import find_rules
 from gpudoctor.required_version import refuse_other_version
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.request import Request
 
 Write = Callable[..., Path]
 

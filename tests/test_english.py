@@ -1,7 +1,5 @@
 """The register of the field: what users read uses its words, and none that read as a translation comes back."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

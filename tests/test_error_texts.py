@@ -1,7 +1,5 @@
 """Who searches for an error text ends at the rule whose mistake leads to it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,20 +1,15 @@
 """`pytest -m fast`: a verdict while one waits, of tests that start nothing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support import fast
 from tests.support.fast import starting_nothing, starts
 from tests.support.watching import watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROOFS = "tests/proofs/test_proofs.py"
 

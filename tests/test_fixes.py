@@ -1,7 +1,5 @@
 """Fixed fixtures: each becomes its golden file, is clean afterwards, and stays as it is from then on."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Sequence

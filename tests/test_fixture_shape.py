@@ -1,7 +1,5 @@
 """The shape of the fixtures: what their programs share stands in the prelude, and a main guard means something."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

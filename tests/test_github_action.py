@@ -3,8 +3,6 @@
 What needs the service or the network (other actions, `pip install`) is not run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """Who may import whom. The table stands for the design: two leaks end readability, a flow engine that knows torch
 and a rule that knows syntax, and an import is where both begin."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator

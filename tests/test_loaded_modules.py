@@ -1,7 +1,5 @@
 """What a start loads: a lint of one script takes less time than torch, or rich, takes to be imported."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

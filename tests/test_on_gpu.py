@@ -1,7 +1,5 @@
 """The look at a machine's GPUs, as far as it can be shown without one; and what was recorded where there are some."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """How the command line finds its modules: the same ones as Python would, at the same places."""
 
-from __future__ import annotations
-
 import marshal
 import py_compile
 import subprocess

@@ -1,23 +1,19 @@
 """The package as a stranger gets it: the wheel that the sdist makes, and an editable install, each in a clean
 environment."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.support.installs import clean_venv, copy_checkout, install, interpreter, outside, run_outside
 from tests.support.sources import PACKAGES, ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Built(NamedTuple):

@@ -3,8 +3,6 @@
 That these are true is tested with all other fixtures, in test_rules.py.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Records as plain data and back: what comes back is what was there, or the first place where it is not."""
 
-from __future__ import annotations
-
 import enum
 import json
 import math

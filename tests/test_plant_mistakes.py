@@ -1,7 +1,5 @@
 """The tool that plants mistakes: it finds places for them in a healthy program, and lint finds them there."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,18 +1,13 @@
 """The hook under the real pre-commit program, in a small repository of somebody else."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import copy_checkout, outside
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # `train.py` is right or wrong by what the helper does; the helper itself is in no commit that is checked.
 LOADERS = """\

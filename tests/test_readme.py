@@ -1,8 +1,6 @@
 """The README and the pages behind it hold what they promise: commands run as they stand, tables are what comes out,
 links lead somewhere."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Records behave as data classes do, from the first object to those of a compiled constructor."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Finding, checking and selecting rules, mostly with packs that a test writes."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

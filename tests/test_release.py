@@ -1,18 +1,13 @@
 """A release is one command: what it writes, tags and refuses, in a copy of this checkout."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import copy_checkout, outside
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

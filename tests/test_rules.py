@@ -4,29 +4,25 @@ A program is linted with all default rules and that of its folder, so that a fix
 for all others.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from gpudoctor.coverage import Coverage
+from gpudoctor.diagnostic import Finding
 from gpudoctor.lint import ask_rules
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.source import launch_lines
 from gpudoctor.registry import find_rules, load
+from gpudoctor.rule import RuleCard
 from tests.support import event_fields
 from tests.support.fixture_marks import FOLDERS, STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
 from tests.support.linting import Seen, linted, places
 from tests.support.wording import wrong_words
-
-if TYPE_CHECKING:
-    from gpudoctor.coverage import Coverage
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.program import Program
-    from gpudoctor.rule import RuleCard
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 CASES = cases(FIXTURES)

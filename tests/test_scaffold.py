@@ -1,19 +1,14 @@
 """The scaffold of a rule: it fits in at once, and its tests fail until somebody has written it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import copy_checkout
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """The shape of the code: small functions, documented classes, names of one meaning, few broad handlers, no lint."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,28 +1,22 @@
 """The site of the documentation: it is built offline of what is in the repository, and its links lead somewhere."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re
 import sys
 from html import unescape
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.cli.command import COMMANDS
 from gpudoctor.logs.error_texts import ERROR_TEXTS, meaning_of
+from gpudoctor.logs.error_texts.error_text import ErrorText
 from gpudoctor.registry import find_rules, load
 from tests.support.sources import ROOT
 from tests.tools import make_site
 from tests.tools.site_error_texts import WHOLE, examples_of
 from tests.tools.site_markdown import page
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.logs.error_texts.error_text import ErrorText
 
 CARDS = [card for card in find_rules().cards if card.module.startswith("gpudoctor_rules.")]
 # A page for each of them, and no other that all pages link to.

@@ -8,8 +8,6 @@ reused. The programs are those of `fixtures/programs` and `fixtures/rules` that 
 lines, the longest 213. Linux tells the processor time of another process (`schedstat`). No test asserts a time.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -6,8 +6,6 @@ Two copies of the packages are compared: one as it is, one with copies of the re
 Their index is made anew, as for any rule.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os

@@ -6,8 +6,6 @@ Both train the CIFAR-10 network on the same batch, in turns (A B A B), on the GP
 formed within a round. On a CPU they have one thread, whose processor time is taken: the machine may be shared.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import time

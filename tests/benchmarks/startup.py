@@ -8,8 +8,6 @@ processor time of the command and all that it starts, which other work on the ma
 time.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

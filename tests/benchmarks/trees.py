@@ -9,8 +9,6 @@ given every tenth file, where it lies, so that what these files import is there 
 most that all processes of a lint hold together is measured in a run of its own, on Linux.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

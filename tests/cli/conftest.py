@@ -1,29 +1,23 @@
 """A stand-in for the interpreter: programs whose events are written into their text, and a rule that reports them."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor import cli, registry
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint import started_entry
+from gpudoctor.lint.discovery.classify import Classified
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.project import ModuleFile, Project
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.lint.discovery.classify import Classified
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 RULE = '''"""A seed is set.
 

@@ -1,7 +1,5 @@
 """What a shell, a container or a strange disk can do to a command: it ends with a message and an exit code."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

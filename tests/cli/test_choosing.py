@@ -1,7 +1,5 @@
 """`--baseline`, `--since` and `--add-ignores`: what is known, old or silenced is not reported."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`gpudoctor lint` as users call it, with a stand-in for the interpreter."""
 
-from __future__ import annotations
-
 import io
 import json
 import math
@@ -11,14 +9,11 @@ import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor.cli import progress
-
-if TYPE_CHECKING:
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 pytestmark = pytest.mark.usefixtures("on_paper")
 

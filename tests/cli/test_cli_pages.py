@@ -1,7 +1,5 @@
 """`explain`, `rules`, `env` and `plan`."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

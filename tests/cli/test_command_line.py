@@ -1,7 +1,5 @@
 """The frame of the command line: commands, options, errors, exit codes, what start-up loads."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Completion: what is suggested, and that bash, zsh and fish really offer it when TAB is pressed."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,17 +1,12 @@
 """What one tries first works: `-V`, `help`, a hidden settings file, a fix of what is piped in, colours of a patch."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor import __version__
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = """\
 import torch

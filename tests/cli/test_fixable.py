@@ -1,7 +1,5 @@
 """What is marked as fixable is what can be fixed, and finding it out costs no second execution of a large program."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

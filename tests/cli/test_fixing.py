@@ -1,22 +1,17 @@
 """`gpudoctor lint --fix`, `--unsafe-fixes` and `--diff`, from the command line to the bytes of the files."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor import cli
 from gpudoctor.lint.source import atomic_write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = textwrap.dedent(
     '''\

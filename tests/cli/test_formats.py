@@ -1,7 +1,5 @@
 """The formats for machines, as `gpudoctor lint` prints them, with a stand-in for the interpreter."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Texts of a program, paths, settings and options reach no terminal and no log raw: whatever the format or stream."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

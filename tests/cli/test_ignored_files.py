@@ -1,7 +1,5 @@
 """`.gitignore` counts where a folder is linted, and options and settings turn that off."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

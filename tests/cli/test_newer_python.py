@@ -1,8 +1,6 @@
 """Syntax of a newer Python is no mistake of the author's: it is told, with what to do, and the command does not look
 as if all were well."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs of the fixtures cut into cells: what is found and fixed in such a notebook is what it is in the program."""
 
-from __future__ import annotations
-
 import ast
 import json
 import random

@@ -1,7 +1,5 @@
 """Notebooks on the command line: what is found in them, how each format says where, and what fixes write."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

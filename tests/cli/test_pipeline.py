@@ -1,10 +1,7 @@
 """From files to findings, with a stand-in for the interpreter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +15,7 @@ from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.source.file import Sources
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
-
-if TYPE_CHECKING:
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 pytestmark = pytest.mark.usefixtures("on_paper")
 

@@ -1,7 +1,5 @@
 """Settings as the command line meets them: which hold, who says so, and what is told of files that are not read."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

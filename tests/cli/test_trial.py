@@ -1,7 +1,5 @@
 """`gpudoctor lint --try`: what is suspected is run, shut off from the rest."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

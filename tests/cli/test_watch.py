@@ -1,7 +1,5 @@
 """`gpudoctor lint --watch`, as a user sees it in a terminal that stays open."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

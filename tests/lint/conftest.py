@@ -1,18 +1,13 @@
 """Programs executed on paper, for the tests of the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.lint.interp import expressions
 from gpudoctor.lint.library_call import MODELS
 from tests.support import paper as on_paper
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Execute = Callable[..., on_paper.Paper]
 

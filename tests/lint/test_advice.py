@@ -1,7 +1,5 @@
 """A rule that is on may know of advice, too: that is for those who have asked for the rule."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Deep calls in a block of the stack that is large enough for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.process_state import with_room

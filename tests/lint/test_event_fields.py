@@ -1,7 +1,5 @@
 """What a model logs is what the fields of its event say; `test_rules.py` holds all fixtures to that."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.value import NONE, Unknown, Value

@@ -9,8 +9,6 @@ The same few cases each time, so that a failure is not a matter of luck. For mor
 A case that fails is written to a file, and its name is told.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

@@ -1,11 +1,9 @@
 """Files that somebody broke, on purpose or not: each costs no more than itself, never the findings of others."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from gpudoctor.lint import size_limits
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text
 from tests.support.linting import lint, working_in
 from tests.support.notebooks import notebook
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,5 @@
 """What is called in an example of what to write."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.diagnostic import Location

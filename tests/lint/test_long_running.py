@@ -1,13 +1,11 @@
 """What stays in a process that lints one program after the other, as an editor's server does for days."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +13,6 @@ from gpudoctor.lint import pipeline
 from gpudoctor.lint.request import Request
 from gpudoctor.registry import find_rules
 from tests.support.sources import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 pytestmark = pytest.mark.slow
 

@@ -1,15 +1,11 @@
 """Where a finding stands that happens in a helper: at the call, where the helper is right for its other callers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.support.linting import Seen, lint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Helped(NamedTuple):

@@ -1,16 +1,11 @@
 """Where a finding stands, and that one cause is one finding."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.cli import main
 from tests.support.linting import Seen, lint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAUNCH = """
 import os

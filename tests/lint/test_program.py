@@ -1,7 +1,5 @@
 """The questions that rules ask of an executed program."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.coverage import Cause

@@ -1,7 +1,5 @@
 """Lint of a project that means harm: nothing of it is executed, and nothing is read that does not belong to it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

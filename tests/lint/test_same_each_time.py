@@ -1,18 +1,13 @@
 """The same files give the same report, to the byte: whatever the hash seed, the number of processes, the order in which
 files are named, what the cache holds, and what was linted before."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRAIN = """
 import os, torch, torch.distributed as dist

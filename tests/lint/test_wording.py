@@ -1,7 +1,5 @@
 """Remedies speak in the words of the file that they are about."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

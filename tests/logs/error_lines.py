@@ -1,7 +1,5 @@
 """Lines with which training ends, as the libraries print them, and a word of what `gpudoctor read` says of each."""
 
-from __future__ import annotations
-
 LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: host not found: Name or service not known", "leads nowhere"),
     ("RuntimeError: NPU out of memory. Tried to allocate 1.66 GiB (NPU 2; 60.96 GiB total capacity)", "no memory left"),

@@ -1,7 +1,5 @@
 """A job of two ranks that fails in the way that its argument names; run by the tests beside it."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import faulthandler

@@ -1,16 +1,9 @@
 """Pieces of logs, and how a test reads them."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.logs.diagnosis import LogDiagnosis
 from gpudoctor.logs.job_logs import read_logs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.logs.diagnosis import LogDiagnosis
-
 
 TRACEBACK = """Traceback (most recent call last):
   File "/job/train.py", line 20, in main

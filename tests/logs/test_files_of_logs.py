@@ -1,11 +1,9 @@
 """Files: compressed, cut off, through a pipe, larger than memory."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from gpudoctor.logs import lines, readers
 from gpudoctor.logs.job_logs import read_logs
 from tests.logs.error_lines import TEXTS
 from tests.logs.samples import PEER, TRACEBACK, progress, read, timeout
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_compressed_and_through_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,13 @@
 """What collectors, editors and people put around each line of a log: rank, line and cause are found all the same."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.logs.job_logs import read_logs
 from tests.logs.samples import PEER, TABLE, TRACEBACK, prefixed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LOG = prefixed("[rank2]: ", TRACEBACK) + prefixed("[rank0]: ", PEER) + TABLE
 IN_FRONT = (

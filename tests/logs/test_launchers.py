@@ -1,8 +1,6 @@
 """What launchers, schedulers and Ray say of how processes ended."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from gpudoctor.logs.endings import OUT_OF_MEMORY
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.speakers import Speaker
 from tests.logs.samples import PEER, TABLE, TRACEBACK, prefixed, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_table_of_which_only_the_end_is_left(tmp_path: Path) -> None:

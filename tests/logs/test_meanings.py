@@ -1,7 +1,5 @@
 """What errors mean: each record of the texts has a line that it explains, and no other takes it."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.logs.error_texts import ERROR_TEXTS, PROGRAM_TEXTS, meaning_by_kind, meaning_of

@@ -1,18 +1,14 @@
 """`gpudoctor read` as its user has it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpudoctor import cli
 from tests.logs.samples import PEER, TRACEBACK, prefixed, timeout
 from tests.tools import make_schema
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_json_holds_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,22 +1,17 @@
 """Jobs of two real ranks that fail, and what is read from what they print."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor.logs.diagnosis import LogDiagnosis
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.job_logs import read_logs
+from gpudoctor.logs.log_facts import LoggedFrame
 from tests.support import warm
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.diagnosis import LogDiagnosis
-    from gpudoctor.logs.log_facts import LoggedFrame
 
 pytestmark = pytest.mark.skipif(not warm.available(), reason="needs torch, and Linux to fork its ranks")
 
@@ -190,7 +185,7 @@ def test_a_log_that_is_cut_off_anywhere(kind: str, tmp_path: Path) -> None:
     assert whole.first.meaning is None or whole.first.place
     log = tmp_path / "job.log"
     lines = log.read_text().splitlines(keepends=True)
-    places: set[LoggedFrame] = set()
+    places = set[LoggedFrame]()
     for cut in range(0, len(lines), 3):
         for part in (lines[cut:], lines[:cut]):
             log.write_text("".join(part))

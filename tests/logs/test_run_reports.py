@@ -1,16 +1,11 @@
 """Logs of jobs that `gpudoctor run` has watched, and of ranks that write into each other's lines."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from tests.logs.samples import PEER, TRACEBACK, prefixed, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOLD_TO_END = "W1 torch/distributed/elastic/agent/server/api.py:753] Received 15 death signal, shutting down workers\n"
 BEGIN = "\ngpudoctor run\n  2 ranks (gloo) made 13 steps in 37.0 s; the job was ended by gpudoctor.\n\n"

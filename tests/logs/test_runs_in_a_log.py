@@ -1,17 +1,11 @@
 """Several runs in one file."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor import cli
 from tests.logs.samples import PEER, TRACEBACK, prefixed, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 OMP = """*****************************************
 Setting OMP_NUM_THREADS environment variable for each process to be 1 in default

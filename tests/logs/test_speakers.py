@@ -1,8 +1,6 @@
 """Who says a line: what launchers, schedulers and people put in front of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +8,6 @@ from gpudoctor.logs import lines
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.speakers import Speaker, said, speaker_of
 from tests.logs.samples import TRACEBACK, prefixed, read, timeout
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

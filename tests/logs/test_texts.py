@@ -1,9 +1,6 @@
 """What the texts of errors mean, and which rules they lead to."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +8,8 @@ from gpudoctor.logs.declared_texts import rules_that_declare
 from gpudoctor.logs.error_texts import ERROR_TEXTS, meaning_of
 from gpudoctor.logs.error_texts.words_of_patterns import words_of
 from gpudoctor.registry import find_rules, load
+from gpudoctor.rule import RuleCard
 from tests.logs.error_lines import TEXTS
-
-if TYPE_CHECKING:
-    from gpudoctor.rule import RuleCard
 
 
 def test_each_rule_that_is_named_exists() -> None:

@@ -1,19 +1,14 @@
 """Tracebacks, in the forms in which logs have them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.tracebacks import BEGIN
 from tests.logs.samples import PEER, TRACEBACK, prefixed, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("quote", [repr, json.dumps, lambda text: str(text.splitlines(keepends=True))])

@@ -1,17 +1,12 @@
 """Who failed first, and how sure that is."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
+import pytest
 
 from gpudoctor import cli
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from tests.logs.samples import PEER, TABLE, TRACEBACK, prefixed, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 def test_the_error_that_others_follow_is_first_wherever_it_stands(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """Ranks that waited: what watchdogs, barriers, dumps and stacks say of who did not come."""
 
-from __future__ import annotations
-
 import json
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from gpudoctor.logs.error_texts import meaning_of
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.job_logs import read_logs
 from tests.logs.samples import TRACEBACK, prefixed, progress, read, timeout
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_rank_that_had_not_queued_the_collective_is_missing(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The table of libraries, and that no other place has a list of its own."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,15 +1,14 @@
 """The stubs: what they may say, that their table is never stale, and that they are true of what is installed here."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import marshal
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +18,6 @@ from gpudoctor.manifest.compiled import Declared
 from gpudoctor.manifest.effects import KINDS, WORDS, CollectiveEffect, Effect, kind_of
 from gpudoctor.manifest.stub_files import StubError, read_stubs, stub_files
 from tests.support.models import every_model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TABLE = read_stubs(compiled.STUBS)
 EVERYTHING = {**TABLE["functions"], **TABLE["methods"]}

@@ -1,7 +1,5 @@
 """One part in a process of its own: `python -m tests.on_gpu PART FOLDER DEVICE GPUS UNTIL`. It tells lines of JSON."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """What the code of gpudoctor assumes of GPUs, and whether what was seen on one agrees. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple

@@ -1,16 +1,11 @@
 """What the mistakes cost that rules of severity `perf` name: the same training with and without each, timed."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.on_gpu.part import Step, seconds_of
-
-if TYPE_CHECKING:
-    from tests.on_gpu.part import Here, Tell
+from tests.on_gpu.part import Here, Step, Tell, seconds_of
 
 ASKS = "what GPU801, GPU318, GPU803, GPU804 and GPU805 cost, with and without"
 SECONDS = 75.0

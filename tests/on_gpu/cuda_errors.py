@@ -1,16 +1,11 @@
 """The errors of the rules about devices as CUDA and NCCL really print them: a short program for each, started here."""
 
-from __future__ import annotations
-
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from tests.on_gpu.part import MOST_TEXT, Step, python, run
-
-if TYPE_CHECKING:
-    from tests.on_gpu.part import Ended, Here, Tell
+from tests.on_gpu.part import MOST_TEXT, Ended, Here, Step, Tell, python, run
 
 ASKS = "the text of each error that rules about devices name"
 SECONDS = 150.0

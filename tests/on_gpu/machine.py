@@ -1,9 +1,7 @@
 """The inventory: each field that the driver and torch tell here, and each that they do not, with the reason."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.plain import plain
 from gpudoctor.probe.inventory.field import absent
@@ -11,10 +9,7 @@ from gpudoctor.probe.inventory.findings.judge import weak_points
 from gpudoctor.probe.inventory.sampler import UtilisationSampler
 from gpudoctor.probe.inventory.take import take_inventory
 from gpudoctor.record import replace
-from tests.on_gpu.part import Step
-
-if TYPE_CHECKING:
-    from tests.on_gpu.part import Here, Tell
+from tests.on_gpu.part import Here, Step, Tell
 
 ASKS = "what the driver and torch tell of this machine, idle and at work"
 SECONDS = 60.0

@@ -1,16 +1,11 @@
 """Two ranks over NCCL of which one does not come: what a watched run says, and what RAS says meanwhile."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.on_gpu import nccl
-from tests.on_gpu.part import Step, gpudoctor, json_of, launched
-
-if TYPE_CHECKING:
-    from tests.on_gpu.part import Here, Tell
+from tests.on_gpu.part import Here, Step, Tell, gpudoctor, json_of, launched
 
 ASKS = "a rank that is missing in a collective of NCCL"
 SECONDS = 70.0

@@ -1,17 +1,12 @@
 """NCCL with one rank: what the flight recorder keeps, what RAS answers, what the watchdog writes, how it is read."""
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.plain import plain
 from gpudoctor.run import ras
-from tests.on_gpu.part import Step, gpudoctor, json_of, run
-
-if TYPE_CHECKING:
-    from tests.on_gpu.part import Here, Tell
+from tests.on_gpu.part import Here, Step, Tell, gpudoctor, json_of, run
 
 ASKS = "the flight recorder, the watchdog and RAS, and what gpudoctor makes of them"
 SECONDS = 100.0

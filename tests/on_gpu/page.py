@@ -1,7 +1,5 @@
 """The page of a look at a machine's GPUs: what was assumed and seen, then all facts. Made without any library."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from html import escape

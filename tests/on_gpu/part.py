@@ -1,7 +1,5 @@
 """What all parts have in common: where they run, and how they tell what they find out."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

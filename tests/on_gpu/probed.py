@@ -1,13 +1,6 @@
 """`gpudoctor probe` with every strategy that the number of GPUs allows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from tests.on_gpu.part import Step, gpudoctor, json_of
-
-if TYPE_CHECKING:
-    from tests.on_gpu.part import Here, Tell
+from tests.on_gpu.part import Here, Step, Tell, gpudoctor, json_of
 
 ASKS = "all checks, workloads and strategies of the probe"
 SECONDS = 200.0

@@ -1,15 +1,10 @@
 """How fast the GPU is, and what the probe makes of it: products, copies, the sizing of the transformer, compile."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.probe.workloads import transformer
-from tests.on_gpu.part import Step, seconds_of
-
-if TYPE_CHECKING:
-    from tests.on_gpu.part import Here, Tell
+from tests.on_gpu.part import Here, Step, Tell, seconds_of
 
 ASKS = "products, copies, repeated results, the size of the transformer, torch.compile"
 SECONDS = 75.0

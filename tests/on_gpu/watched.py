@@ -1,13 +1,6 @@
 """`gpudoctor run` on a GPU, beside torch's profiler: where a step went, what was copied, what it cost to watch."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from tests.on_gpu.part import Step, gpudoctor, json_of, launched
-
-if TYPE_CHECKING:
-    from tests.on_gpu.part import Here, Tell
+from tests.on_gpu.part import Here, Step, Tell, gpudoctor, json_of, launched
 
 ASKS = "what a watched run says of a training on the GPU, and what torch's profiler says of the same"
 SECONDS = 120.0

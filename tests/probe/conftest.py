@@ -1,23 +1,18 @@
 """Real runs of two ranks, shared by the tests: starting them takes seconds."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpudoctor.probe.results import Check, ProbeReport
 from gpudoctor.ranks.process_tree import ON_LINUX
 from tests.support import warm
 from tests.support.installs import require_torch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.probe.results import Check, ProbeReport
 
 
 @pytest.fixture(scope="session")

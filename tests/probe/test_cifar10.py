@@ -1,10 +1,9 @@
 """`--data cifar10:PATH` trains on files in the format of CIFAR-10; here they hold few images that are easy to tell."""
 
-from __future__ import annotations
-
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from probe.conftest import probe
@@ -14,9 +13,6 @@ from gpudoctor.probe.epochs import judged
 from gpudoctor.probe.measurement_plan import World
 from gpudoctor.probe.results import StepResult, Verdict
 from gpudoctor.probe.workloads import cifar10_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _image(label: int, number: int) -> bytes:

@@ -1,11 +1,10 @@
 """What became of a machine since an earlier probe, and which files are refused as such."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,9 +27,6 @@ from gpudoctor.probe.results import (
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
 from tests.tools.make_recordings import FOLDER, NOTE, healthy, made_up, no_gpu, slow_gpu
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("name", made_up())

@@ -1,19 +1,13 @@
 """What the probe does on GPUs, executed without any: see `fake_gpus.py` for what that shows, and what it does not."""
 
-from __future__ import annotations
-
 import platform
-from typing import TYPE_CHECKING
 
 import pytest
 from probe.conftest import named
 
-from gpudoctor.probe.results import Verdict
+from gpudoctor.probe.results import ProbeReport, Verdict
 from tests.support.fake_gpus import Sick
 from tests.support.probing import with_gpus
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import ProbeReport
 
 pytestmark = pytest.mark.usefixtures("real_ranks")
 CORRECT = (

@@ -1,14 +1,13 @@
 """Ranks that batch systems start: what they set is set here, and the ranks meet for real."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +15,6 @@ from gpudoctor.probe.launcher_env import advice
 from gpudoctor.ranks.loopback import free_port
 from tests.support import warm
 from tests.support.probe_faults import GIVEN_RANKS, Fault, variables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STAGES = ("collectives", "shards")
 FIRST, SECOND = "10.99.7.1", "10.99.7.2"

@@ -1,17 +1,13 @@
 """What only a GPU can show; skipped where there is none."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.gpu
 

@@ -1,7 +1,5 @@
 """Verdicts from recordings: machines with 1, 2 and 8 GPUs, healthy and sick. Those that nobody has are made up."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who has started this process, from the environment that launchers really set."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.probe.join import world_of

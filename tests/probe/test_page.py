@@ -1,11 +1,8 @@
 """The page of a probe: whole, on its own, and honest about what is not there."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,10 +21,9 @@ from tests.tools.make_recordings import FOLDER, healthy, made_up, no_gpu, one_gp
 
 pytest.importorskip("jinja2")
 
-from gpudoctor.probe.page import page_of, words
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from gpudoctor.probe.page import page_of, words
 
 require("matplotlib")
 pytestmark = pytest.mark.slow

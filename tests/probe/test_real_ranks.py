@@ -1,22 +1,17 @@
 """Two gloo ranks on the CPU, for real: everything passes, and every check notices the fault that it is there for."""
 
-from __future__ import annotations
-
 import json
 import platform
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from probe.conftest import named
 
-from gpudoctor.probe.results import Verdict
+from gpudoctor.probe.results import ProbeReport, Verdict
 from tests.support.probe_faults import Fault
 from tests.support.probing import with_faults
 from tests.tools import make_schema
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import ProbeReport
 
 pytestmark = pytest.mark.usefixtures("real_ranks")
 

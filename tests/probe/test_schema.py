@@ -1,21 +1,17 @@
 """The documented form of the JSON: it says no more than it can keep. That what the
 probe really writes holds to it is a test of `test_real_ranks.py`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpudoctor.probe.report_json import document
 from tests.tools import make_schema
 from tests.tools.make_recordings import made_up
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -1,7 +1,5 @@
 """Whatever becomes of the parent, nothing is left: no process, no temporary file; and the report says what was seen."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

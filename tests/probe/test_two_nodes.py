@@ -1,21 +1,17 @@
 """Two launchers on this machine stand in for two nodes: given ranks are used, and the report tells the nodes apart."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpudoctor.ranks.loopback import free_port
 from tests.support import warm
 from tests.support.probe_faults import Fault, variables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("real_ranks")
 

@@ -1,10 +1,9 @@
 """The parts of a probe that need no ranks: blame, gates, figures, the plan, the sizes, the documents."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +24,6 @@ from gpudoctor.probe.root_cause import innermost, verdict_of
 from gpudoctor.probe.stages import START, stages_of
 from gpudoctor.probe.workloads import reference
 from gpudoctor.probe.workloads.transformer import SHARE, SIZES, size_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GIB = 1 << 30
 STACK = """Thread 0x00007f (most recent call first):

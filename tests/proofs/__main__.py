@@ -3,8 +3,6 @@
 Without a file, it lists the claims that a proof may make.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 from concurrent.futures import ThreadPoolExecutor

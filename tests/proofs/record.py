@@ -1,20 +1,15 @@
 """What the ranks of one proof did, as plain data for the claims."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpudoctor.record import replace
 from gpudoctor.run import recording_reader
 from gpudoctor.run.recording import Recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Line = dict
 RECORDING = "recording"

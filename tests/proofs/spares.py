@@ -5,8 +5,6 @@ real child of the launcher in the state of an interpreter that has just imported
 descriptors, and runs that very command. Only the import is saved.
 """
 
-from __future__ import annotations
-
 import array
 import atexit
 import json

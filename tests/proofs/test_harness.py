@@ -3,14 +3,12 @@
 The programs say in their headers which claims hold for them and which do not.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,9 +17,6 @@ from tests.support.installs import require_torch
 
 from . import claims
 from .harness import DEADLINE, ROOT, Proof, Prover, Verdict, describe, parse, read_header, split_claims
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 HOLD_FOR_NOTHING = {"finishes", "silent-about"}

@@ -1,7 +1,5 @@
 """Every claim that a fixture makes is run on two CPU ranks and seen to hold."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil
@@ -10,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,15 +18,11 @@ from gpudoctor.registry import find_rules
 from gpudoctor.rule import Rule
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import judged
+from gpudoctor.run.recording import Recording
 from tests.support import fixture_marks
 
 from . import claims
 from .harness import GOLDEN, ROOT, Proof, Verdict, parse
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.run.recording import Recording
 
 FIXTURES = ROOT / "fixtures" / "rules"
 NEEDS_GPU = frozenset({"GPU207"})

@@ -1,7 +1,5 @@
 """From one GPU to many: trainings for one process, fixed for several, run on two ranks and train as before."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -7,8 +7,6 @@ them within the limits and writes `outcome.json`; the folder's name on stdout sa
 everything with it, when stdin is closed.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """Until when processes sleep, and which sleeps are no standstill."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """Ranks that end, fail, stand still, work on for ever, and leave children behind."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What holds for every format, by the table of formats: a new one is tested here from its first line on."""
 
-from __future__ import annotations
-
 import inspect
 from importlib import import_module
 

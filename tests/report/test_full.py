@@ -1,11 +1,9 @@
 """The format for people, as it is seen on 80 columns."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +16,6 @@ from gpudoctor.report.report import Report
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style, cells, folded, wrap, written
 from gpudoctor.rule import SOME_PATHS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SOURCE = {
     "train.py": [

@@ -1,7 +1,5 @@
 """JSON, and the line that sums up."""
 
-from __future__ import annotations
-
 import json
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related, Safety, Severity

@@ -1,7 +1,5 @@
 """What comes first, what is said once, and what is not shown twice."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

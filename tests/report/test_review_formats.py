@@ -1,10 +1,10 @@
 """What reviewdog reads, and what CI services show as tests."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ElementTree
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from gpudoctor import page_address
 from gpudoctor.coverage import Cause, Coverage, Followed, Silence
@@ -13,9 +13,6 @@ from gpudoctor.record import replace
 from gpudoctor.report import junit, rdjson
 from gpudoctor.report.report import Report
 from gpudoctor.report.text import Style
-
-if TYPE_CHECKING:
-    import pytest
 
 SOURCE = ["größe = 𐐀(1)", "loader = DataLoader(data, shuffle=True)"]
 FINDING = Finding(

@@ -1,7 +1,5 @@
 """SARIF: what is in the log, and that it is a log by the standard."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The published schemas: they are renewed, and real reports and settings hold to them."""
 
-from __future__ import annotations
-
 import json
 import sys
 import textwrap

@@ -1,10 +1,9 @@
 """GitHub's workflow commands, GitLab's code quality report, and the fingerprints that findings are known by."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +16,6 @@ from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.text import Style
 from gpudoctor.rule import SOME_PATHS
 from gpudoctor.visible import visible
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FINDING = Finding(
     "GPU301",

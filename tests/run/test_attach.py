@@ -1,7 +1,5 @@
 """`gpudoctor run --attach`: a job that was started by somebody else. A stand-in for py-spy tells stacks."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -9,16 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor import cli
 from gpudoctor.ranks.process_tree import ON_LINUX, children, state_of
 from gpudoctor.run import outside_stack
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not ON_LINUX, reason="processes are followed as only Linux shows them")
 JOB = """

@@ -1,7 +1,5 @@
 """The process ends when the threads of its backend have put their work down."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os

@@ -1,17 +1,12 @@
 """How long copies to another device take, and that what is compiled is compiled as ever."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import require_torch
 from tests.support.watching import plain, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 

@@ -1,7 +1,5 @@
 """What ranks that share one model do is no mistake: they read the same data, and hold parts that differ."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is read from the stacks that Python writes where a signal ends it."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.run.fatal_stacks import fatal_of

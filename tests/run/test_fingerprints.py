@@ -1,7 +1,5 @@
 """What a run looks at stays as the program has made it."""
 
-from __future__ import annotations
-
 from tests.support.installs import require_torch
 
 require_torch()

@@ -6,19 +6,12 @@ to the end of the process, where its threads may still be running and abort it. 
 still have to do, and who destroys a group holds it: without a moment of rest before, one in ten stood still.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.support.watching import plain, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.watching import Watched
+from tests.support.watching import Watched, plain, watch
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 LIGHTNING = """

@@ -1,7 +1,5 @@
 """Ranks that go on after SIGTERM, or after another one has failed, from recordings that are written down."""
 
-from __future__ import annotations
-
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import replace
 from gpudoctor.run.going_on import gone_on, in_words

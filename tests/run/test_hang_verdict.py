@@ -1,9 +1,8 @@
 """Which of four a hang is, from where the ranks stood."""
 
-from __future__ import annotations
-
 from argparse import Namespace
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -17,9 +16,6 @@ from gpudoctor.run.observe import Follower, Order, judged
 from gpudoctor.run.outcome import Watched, hangs_untold, where
 from gpudoctor.run.recording import Recording, StackFrame, Waiting
 from gpudoctor.run.recording.call_counts import RecordedCollective
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 

@@ -1,26 +1,19 @@
 """Ranks that do not advance: who waits where, and where the others are."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import subprocess
 import sys
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.ranks.process_tree import ON_LINUX
 from gpudoctor.run.unresponsive import SIGNAL, stack_of
 from tests.support.installs import require_torch
-from tests.support.watching import TRAINING, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.watching import Watched
+from tests.support.watching import TRAINING, Watched, watch
 
 require_torch()
 LONG = TRAINING.replace("range(2)", "range(99)")

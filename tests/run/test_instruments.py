@@ -1,17 +1,12 @@
 """Instruments that stand in for functions of torch do what these do, and stay out of the way."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import require_torch
 from tests.support.watching import TRAINING, plain, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 

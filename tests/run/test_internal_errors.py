@@ -1,8 +1,7 @@
 """An error of ours beside the job: it is told, and costs neither the job nor the report."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -12,9 +11,6 @@ from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.recording import Process, Recording
 from gpudoctor.run.session import python_command
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def broken(*_: object) -> None:

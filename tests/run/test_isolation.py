@@ -1,7 +1,5 @@
 """A watched job takes nothing of ours into the user's program, nothing of the user's into ours, and leaves nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

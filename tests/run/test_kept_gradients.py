@@ -1,7 +1,5 @@
 """What is seen of gradients from one step to the next."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Ranks that end, or leave a loop or an iteration of it, before the others: what they did last tells, without lint."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +13,6 @@ from gpudoctor.run.recording import Crash, Process, Recording, StackFrame, Step
 from gpudoctor.run.recording.call_counts import Subgroup
 from tests.support.installs import require_torch
 from tests.support.watching import TRAINING, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 PLACE = Location("train.py", 30, 5)

@@ -1,16 +1,12 @@
 """`--steps N`: the job is ended when each rank has made so many, and none makes more."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.support.installs import require_torch
 from tests.support.watching import TRAINING, plain, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 LONG = TRAINING.replace("range(2)", "range(999)")

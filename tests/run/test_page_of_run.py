@@ -1,10 +1,7 @@
 """The page of a run: whole, on its own, and honest about what was not seen."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 from test_trace import checked
@@ -27,10 +24,9 @@ from tests.tools import make_schema
 
 pytest.importorskip("jinja2")
 
-from gpudoctor.run.page import page_of
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from gpudoctor.run.page import page_of
 
 require("matplotlib")
 pytestmark = pytest.mark.slow

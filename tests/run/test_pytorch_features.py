@@ -1,11 +1,10 @@
 """What programs do with PyTorch besides a plain loop: watched, they compute the same and nothing is found in them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +12,6 @@ from gpudoctor.ranks.loopback import free_port
 from tests.support import warm
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, plain, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")

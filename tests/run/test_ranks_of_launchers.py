@@ -1,9 +1,7 @@
 """Ranks that a launcher has started: who they are, and where their node writes."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from gpudoctor.ranks.loopback import free_port
 from gpudoctor.run.external_rank import Given, file_of_node, given_rank, node_told
 from tests.support.installs import require_torch
 from tests.support.watching import watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

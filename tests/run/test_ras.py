@@ -1,7 +1,5 @@
 """What NCCL's RAS service says of ranks that cannot be asked here; a stand-in answers, as its sources say it does."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,12 +1,12 @@
 """What one process writes down is there, whatever becomes of it, and stays small."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from gpudoctor.run import append_log
 from gpudoctor.run.append_log import ByCalls, InMemory, appended
@@ -14,11 +14,6 @@ from gpudoctor.run.recorder import Recorder
 from gpudoctor.run.recording_reader import lines_of, read
 from gpudoctor.run.timing import samples_per_second
 from tests.support.installs import require_torch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 WRITES = """
 import os, sys

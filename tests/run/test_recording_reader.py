@@ -1,12 +1,11 @@
 """What the processes of a run have left, read back: whole lines as records, and what is no record told as a fault."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib
 from array import array
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import replace
@@ -15,9 +14,6 @@ from gpudoctor.run.recording.call_counts import Loss, Result
 from gpudoctor.run.recording.random_facts import RecordedSplit
 from gpudoctor.run.recording_reader import read
 from tests.support import made_runs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIRST = {"kind": "process", "at": 1.0, "pid": 7, "parent": 1, "host": "node1", "torch": "2.11", "launch": {"RANK": "0"}}
 STEP = {"kind": "step", "at": 3.0, "optimizer": 0, "of": 1, "took": 0.5, "memory": None, "peak": None, "cost": 0.1}

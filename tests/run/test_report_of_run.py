@@ -1,19 +1,14 @@
 """What the report of a run says, whatever becomes of the run."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.ranks.loopback import free_port
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, of_the_program, plain, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 

@@ -1,22 +1,17 @@
 """The JSON of a run: what is in it, and that it holds to its documented form."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from gpudoctor.cli.run_report import document
 from gpudoctor.cli.run_report import report as reported
 from gpudoctor.report.text import Style
-from gpudoctor.run.outcome import what_ran
+from gpudoctor.run.outcome import Watched, what_ran
 from gpudoctor.run.recording import Process, Recording
 from tests.support.made_runs import EVERY, alone, healthy, hung, sick, watched
 from tests.tools import make_schema
-
-if TYPE_CHECKING:
-    from gpudoctor.run.outcome import Watched
 
 pytestmark = pytest.mark.slow
 

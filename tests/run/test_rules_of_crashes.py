@@ -1,7 +1,5 @@
 """Which of the mistakes that end with one error a crash shows, on recordings of runs that were never made."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.diagnostic import Location

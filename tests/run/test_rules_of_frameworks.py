@@ -3,8 +3,6 @@
 The instruments that see it are proven on the libraries themselves (`pytest -m proof`), where these are installed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run shows of gradients that were not averaged, from recordings that are written down."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.record import replace

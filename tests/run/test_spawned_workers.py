@@ -1,16 +1,11 @@
 """What a run says, and does not say, of workers that `mp.spawn` has started."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import require_torch
 from tests.support.watching import watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 pytestmark = pytest.mark.slow

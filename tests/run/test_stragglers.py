@@ -1,8 +1,6 @@
 """A rank that lags behind, from recordings that are written down."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from gpudoctor.registry import find_rules, load
 from gpudoctor.run.recording import Process, Recording, Step
 from tests.support.installs import require_torch
 from tests.support.watching import REST, TRAINING, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PLACE = Location("train.py", 30, 5)
 

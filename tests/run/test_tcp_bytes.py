@@ -1,7 +1,5 @@
 """What comes over the connections of other processes, as only the kernel counts it."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

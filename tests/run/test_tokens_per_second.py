@@ -1,24 +1,19 @@
 """How many tokens a second, where batches are sequences of tokens: not all whole numbers are."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpudoctor.cli.run_report import report
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
+from gpudoctor.run.outcome import Watched
 from gpudoctor.run.report_schema import report_of
 from tests.support.installs import require_torch
 from tests.support.made_runs import healthy
 from tests.support.watching import watch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from gpudoctor.run.outcome import Watched
 
 require_torch()
 

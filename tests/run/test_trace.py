@@ -1,7 +1,5 @@
 """The trace of a run, as viewers of Chrome's format read it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from typing import Any

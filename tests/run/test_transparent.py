@@ -1,7 +1,5 @@
 """A watched script is the script: what it is given, what it prints, how it ends, and what it computes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

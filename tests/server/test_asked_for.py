@@ -1,18 +1,13 @@
 """What an editor asks the server for: fixes, pages, findings of a document or of all, the line above a program."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from lsprotocol import types
 
 from tests.server.test_while_typing import BAD, GOOD, LOOP, line_of
 from tests.support.editor import ROOT, edit, editing, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

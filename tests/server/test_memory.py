@@ -1,7 +1,5 @@
 """What the process that analyses keeps while a program is edited again and again."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

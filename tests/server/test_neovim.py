@@ -1,7 +1,5 @@
 """A real editor: Neovim, without a screen."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

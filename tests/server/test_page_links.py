@@ -1,7 +1,5 @@
 """Links to pages: one setting says where they are."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("lsprotocol", reason="the extra `lsp` is not installed")

@@ -1,7 +1,5 @@
 """Two servers in one process, each with an editor of its own."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,21 +1,16 @@
 """The extension for VS Code, built as it is packaged, with its real client and a stand-in for the editor around it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.server.test_while_typing import BAD
 from tests.support.editor import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,5 @@
 """What the server says while one types, opens and closes: the real server, and a client over its standard streams."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The server where what it needs is not installed."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

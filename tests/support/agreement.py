@@ -4,8 +4,6 @@
 and each that Python comes by is come by.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import os
@@ -13,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.value import NONE, Const, Values
@@ -21,14 +18,12 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.interp import expressions
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.library.register import MODELS
+from gpudoctor.lint.library_call import Call
 from gpudoctor.lint.source.project import Project
 from gpudoctor.ranks.loopback import free_port
 from gpudoctor.record import dataclass
 from tests.support import warm
 from tests.support.ranks import rank_environment
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_call import Call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

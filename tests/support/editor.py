@@ -1,8 +1,6 @@
 """An editor for tests of the server: the client of pytest-lsp, which starts the server and speaks with it over its
 standard streams, with what tests ask of it again and again."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

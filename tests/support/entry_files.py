@@ -1,7 +1,5 @@
 """Programs of a few files in the working directory, and whether their training was reached."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent
 

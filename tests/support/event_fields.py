@@ -1,25 +1,20 @@
 """What the fields of events hold: what their annotations say, for which rules ask no more."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from functools import cache
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import gpudoctor.lint.domain
 import gpudoctor.lint.events
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.execution_state import ExecutionState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpudoctor.lint.events.event_context import Event
 
 
 @contextlib.contextmanager

@@ -1,7 +1,5 @@
 """A driver made for the tests: compiles the fake library, and reads machines through it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -9,13 +7,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gpudoctor.probe.inventory.facts import Inventory
 from gpudoctor.probe.inventory.subprocess_query import Answers
 from gpudoctor.probe.inventory.take import put_together
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Inventory
 
 SOURCE = Path(__file__).with_name("fake_nvml.c")
 # A process for each machine would take the tests half a minute.

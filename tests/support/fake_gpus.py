@@ -6,8 +6,6 @@ lines here. That shows that the probe's own code for GPUs runs and judges rightl
 a GPU.
 """
 
-from __future__ import annotations
-
 import enum
 import os
 import sys

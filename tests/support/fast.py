@@ -6,8 +6,6 @@ process. What that overlooks fails when it runs: nothing can be started, and no 
 With several workers, files that are slow begin first: at the end each worker is to find something short to do.
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import sys

@@ -1,20 +1,14 @@
 """The fixes of a fixture, made in a copy of it. `bad_x.fixed.py` beside `bad_x.py` is what comes out."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import shutil
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from gpudoctor import cli
-from tests.support.fixture_marks import PRELUDES
+from tests.support.fixture_marks import PRELUDES, Case
 from tests.support.linting import same_rules, working_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.fixture_marks import Case
 
 GOLDEN = ".fixed"
 

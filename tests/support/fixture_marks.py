@@ -1,17 +1,12 @@
 """What a fixture expects, written where it happens: `# GPU301: part of the message` and `# ok: GPU301 why`."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gpudoctor.registry import find_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.support.linting import Seen
+from tests.support.linting import Seen
 
 STUB = "SCAFFOLD"
 """A file with this word in it still is what tests/tools/new_rule.py made."""

@@ -1,8 +1,6 @@
 """`gpudoctor probe` as a rank that torchrun has started, with the worker that has faults
 where some are named; prints the report as JSON."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

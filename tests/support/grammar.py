@@ -5,16 +5,11 @@ other one, in places where nobody would write it.
 """
 
 # ruff: noqa: E501  # tables of code: a line for each part of the language says more than five
-from __future__ import annotations
-
 import keyword
+import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from tests.support.models import every_model
-
-if TYPE_CHECKING:
-    import random
 
 HEAD = """\
 import argparse, contextlib, copy, functools, itertools, logging, math, os, random, sys, time

@@ -1,7 +1,5 @@
 """Reads a page that a command has written, as the tests of pages ask for it."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

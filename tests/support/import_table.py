@@ -1,8 +1,6 @@
 """Who may import whom, part by part. A part is a package or a module of the product, and its name goes without the
 `gpudoctor.` that all begin with; a module belongs to the longest row that its name begins with."""
 
-from __future__ import annotations
-
 BY_ALL = {"record", "diagnostic", "errors", "coverage"}
 """What everybody may import: plain data that know nothing else of the product."""
 VALUES = "lint.flow lint.domain lint.events"

@@ -1,7 +1,5 @@
 """What is installed here, copies of the checkout, and clean virtual environments to install them in."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

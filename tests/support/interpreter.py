@@ -9,8 +9,6 @@ Known differences: `sys.flags` and the seed of hashes are those of the process t
 one's command and environment.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes
@@ -34,10 +32,8 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from types import ModuleType
+from typing import Any, NamedTuple, NoReturn
 
 LAUNCHER = "torch.distributed.run"
 

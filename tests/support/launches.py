@@ -1,11 +1,6 @@
 """Starts of programs, in one line each."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.start import ProgramStart
+from gpudoctor.lint.launchfiles.start import ProgramStart
 
 
 def shown(launch: ProgramStart) -> str:

@@ -1,23 +1,19 @@
 """Lint as the tests call it: the command itself, in this process, with its findings as plain data."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import os
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from gpudoctor import cli
 from gpudoctor.cli import settings
 from gpudoctor.registry import find_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class Seen(NamedTuple):

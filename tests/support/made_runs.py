@@ -1,7 +1,5 @@
 """Recordings of runs that were never made, alike each time: what reports and pages are tested on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,13 +1,7 @@
 """All models of libraries, also those that are loaded when a program names them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.library.register import MODELS
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_call import Models
+from gpudoctor.lint.library_call import Models
 
 
 def every_model() -> Models:

@@ -4,8 +4,6 @@ Each mutation takes a source of randomness and the text of one or two files, and
 mostly break the syntax, as half-typed files do; those of trees never do, so that what follows the parser gets them.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import random

@@ -1,7 +1,5 @@
 """Notebooks as the tests make them: the text that Jupyter writes, and that others do."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -6,11 +6,10 @@ Visits that differ are joined by ` ; `, and `#: never` says that no path comes b
 another file of the program; what stands above the first one is `train.py`, the entry.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.discovery.classify import classify
@@ -22,16 +21,12 @@ from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import NONE, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.interp.launch_worlds import programs_of
+from gpudoctor.lint.library_call import Call
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.project import Project
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.lint.flow.valueset import Binding
-    from gpudoctor.lint.library_call import Call
 
 E = TypeVar("E", bound=Event)
 ENTRY = "train.py"

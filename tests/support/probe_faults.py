@@ -4,8 +4,6 @@
 fault, the rank that has it and the stage stand in the environment.
 """
 
-from __future__ import annotations
-
 import enum
 import os
 import signal

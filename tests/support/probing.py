@@ -1,25 +1,20 @@
 """Examinations with real ranks, for the tests of the probe: each in a process that has torch loaded (`warm.py`)."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.probe import inventory, rounds
 from gpudoctor.probe.options import Wishes
-from gpudoctor.probe.results import Fact, ProbedMachine
+from gpudoctor.probe.results import Fact, ProbedMachine, ProbeReport
 from gpudoctor.probe.run_probe import examine
 from gpudoctor.ranks.process_tree import descendants
 from tests.support import fake_gpus, probe_faults, warm
+from tests.support.fake_gpus import Sick
+from tests.support.probe_faults import Fault
 from tests.support.recordings import machine
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import ProbeReport
-    from tests.support.fake_gpus import Sick
-    from tests.support.probe_faults import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 # Asking torch for its view of the machine takes as long as the rest.

@@ -1,7 +1,5 @@
 """Start ranks without a launcher, wait for them, never longer than allowed, and leave none of them behind."""
 
-from __future__ import annotations
-
 import enum
 import os
 import time

@@ -6,8 +6,6 @@
 A recording holds what the ranks have handed over, and the verdicts that must come of it. What is made up is marked so.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,18 +1,13 @@
 """The built-in rules with their pages taken apart."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpudoctor.registry import ERROR_TEXTS, find_rules, load, page_of
-
-if TYPE_CHECKING:
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 SECTIONS = ("What goes wrong", "Bad", "Good", "Fix", "Silent when", "Sources")
 

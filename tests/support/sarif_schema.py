@@ -1,7 +1,5 @@
 """The official JSON schema of SARIF 2.1.0, from the package that ships what SchemaStore knows."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """The modules of the product as trees, for the tests that look at its shape."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from functools import cache

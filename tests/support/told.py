@@ -1,7 +1,5 @@
 """What one lint says of programs that it did not follow, and programs for it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

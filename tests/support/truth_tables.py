@@ -1,15 +1,10 @@
 """Conditions over a few atoms, and every way in which those atoms can come out."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ATOMS = tuple(Atom(name, text=name) for name in "abc")
 A, B, C = (Literal(atom, True) for atom in ATOMS)

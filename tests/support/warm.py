@@ -7,8 +7,6 @@ One process for each worker of pytest loads torch, at the first question, and fo
 start in turn is forked from them. It ends with the worker, and everything that it has started with it.
 """
 
-from __future__ import annotations
-
 import array
 import atexit
 import base64

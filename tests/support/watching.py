@@ -4,18 +4,14 @@ Processes of Python are forked from one that has loaded torch (`warm.py`). Tests
 that is started: `cold=True`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from tests.support import warm
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRAINING = """
 import os, sys

@@ -1,17 +1,12 @@
 """What the words of a finding must not say: nothing at all, and no name that the reader's file does not have."""
 
-from __future__ import annotations
-
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.support.fixture_marks import Case
-    from tests.support.linting import Seen
+from tests.support.fixture_marks import Case
+from tests.support.linting import Seen
 
 LIBRARIES = frozenset({"torch", "os", "copy", "contextlib", "accelerate", "lightning"})
 """What is called by its own name, whether a file imports it yet or not."""

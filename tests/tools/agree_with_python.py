@@ -8,8 +8,6 @@ printed is a place to look at: the tests also ask for what no training program a
 Needs a Python that has its tests, which some distributions leave out.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import importlib.util

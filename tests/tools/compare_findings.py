@@ -8,8 +8,6 @@ two has, those that changed in severity, confidence or words, and what either co
 of commits for the next call. Ends with 1 where something differs.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

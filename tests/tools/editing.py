@@ -1,7 +1,5 @@
 """A file that mistakes are planted in: its syntax tree by positions, and edits of its text."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

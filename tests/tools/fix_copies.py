@@ -4,8 +4,6 @@ Each folder is copied to a temporary place, linted, fixed and linted again. A fi
 that was not there before are errors, and end the command with 1. The edits are printed as diffs, to be read.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib

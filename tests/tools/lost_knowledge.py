@@ -6,8 +6,6 @@ Each DIR is one project. Its entries are executed on paper; each cause counts on
 as its name, its text or that of what it imports says, and in which no backward pass was seen is listed as blind.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -17,26 +15,23 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.discovery.find_files import find_files
 from gpudoctor.lint.discovery.select import list_files
 from gpudoctor.lint.events.data_loading import MakeLoader
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.interp.launch_worlds import programs_of
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.source.file import SourceFile, Sources
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import Project
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
 
 SEEN = {"loader": (MakeLoader,), "forward": (Forward,), "backward": (Backward,), "wrap": (Wrap,)}
 TRAINS = re.compile(r"\.backward\(|\.manual_backward\(")

@@ -6,8 +6,6 @@ Each stands between marks such as `<!-- rules -->` and `<!-- /rules -->`. With -
 code is 1 where something would be.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

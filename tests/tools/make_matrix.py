@@ -6,8 +6,6 @@ It stands between `<!-- matrix -->` and `<!-- /matrix -->`. Each proof is run on
 a library which is not installed are left out, and the page says so.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -5,8 +5,6 @@
 With --check nothing is written, and the exit code is 1 where the picture says something else than lint does.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

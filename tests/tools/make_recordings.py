@@ -3,8 +3,6 @@
 The figures are made up so that they could be true, and each file says so first thing. They are never to be quoted.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -7,8 +7,6 @@ The changes of `## 0.1.0 (not released)` become those of today, in a commit of t
 commands that publish are printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Write the JSON Schemas of reports and settings from their records: `python tests/tools/make_schema.py`."""
 
-from __future__ import annotations
-
 import enum
 import inspect
 import json

@@ -5,8 +5,6 @@ command line and the schemas say of themselves become plain Markdown, which Zens
 Python 3.11 and no network; `pip install -c constraints.txt -e '.[docs]'` brings it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
@@ -14,7 +12,6 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,10 +19,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "rules")]
 
 from gpudoctor.page_address import SITE  # noqa: E402
 from gpudoctor.registry import find_rules  # noqa: E402
+from gpudoctor.rule import RuleCard  # noqa: E402
 from tests.tools import site_markdown, site_reference, site_rules  # noqa: E402
-
-if TYPE_CHECKING:
-    from gpudoctor.rule import RuleCard
 
 DOCS, GUIDES = "docs", "gpudoctor/guides"
 OWN = {

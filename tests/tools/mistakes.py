@@ -4,8 +4,6 @@ An operator finds the places of a file where its mistake can be planted, by synt
 it may miss places, and what it plants must be a mistake wherever it finds one.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

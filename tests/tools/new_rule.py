@@ -3,8 +3,6 @@
 python tests/tools/new_rule.py data sampler-epoch-not-set [--code GPU321] [--severity warning]
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -10,8 +10,6 @@ this checkout and torch; it says what else is missing, and goes on without. Wher
 committed as `fixtures/recordings/on_gpu/NAME.json`; tests compare each of these with the code, then.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib

@@ -8,8 +8,6 @@ program never calls, where they would be none. A program in which lint finds an
 error or a warning as it is, is passed over, but for `--anyway`: then only what is found besides counts.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import itertools
@@ -19,22 +17,20 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from gpudoctor.lint.discovery.classify import classify  # noqa: E402
 from gpudoctor.lint.interp.launch_worlds import programs_of  # noqa: E402
+from gpudoctor.lint.program import Program  # noqa: E402
 from gpudoctor.lint.source.file import Sources  # noqa: E402
 from gpudoctor.lint.source.project import Project  # noqa: E402
 from tests.support.linting import Seen, lint  # noqa: E402
 from tests.tools.editing import Code, Planted  # noqa: E402
 from tests.tools.mistakes import OPERATORS, Operator  # noqa: E402
 from tests.tools.reached import never_reached  # noqa: E402
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
 
 SERIOUS = ("error", "warning", "perf")
 MOST_FILES = 8

@@ -8,29 +8,24 @@ has held until then, its path, and for each execution on paper its world, second
 process for each project: memory is counted since the process began.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource
 import sys
 import time
-from typing import TYPE_CHECKING
 from unittest import mock
 
 from gpudoctor.lint.analyze import examine
 from gpudoctor.lint.discovery.find_files import find_files
 from gpudoctor.lint.discovery.select import list_files
 from gpudoctor.lint.interp import entry_execution
+from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.source.file import Sources
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.registry import find_rules
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.interpreter import Interpreter
 
 Execution = tuple[str, float, int, int]
 """Its world, the seconds that it took, its statements and evaluations."""

@@ -4,8 +4,6 @@ By names alone, and generous: whatever something that may run mentions is taken 
 no line of the program's files asks for, as those of another program that shares a file with it.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

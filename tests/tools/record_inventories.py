@@ -4,8 +4,6 @@ The GPUs are what the fake driver of the tests tells; torch and the system are w
 from a real machine. Usage: python tests/tools/record_inventories.py
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

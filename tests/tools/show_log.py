@@ -3,21 +3,15 @@
 python tests/tools/show_log.py fixtures/rules/data/missing_set_epoch/bad_spawn_trainer.py [--launch torchrun]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES
 from gpudoctor.lint.discovery.classify import classify
-from gpudoctor.lint.events.event_context import ranks_in_words
+from gpudoctor.lint.events.event_context import Event, ranks_in_words
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.source.project import Project
 from gpudoctor.record import fields
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
 
 
 def main(argv: list[str] | None = None) -> int:

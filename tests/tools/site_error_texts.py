@@ -1,18 +1,14 @@
 """The error texts that no rule alone stands behind, as `gpudoctor read` explains them, for the page of all texts."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.logs.error_texts import ERROR_TEXTS, meaning_of
+from gpudoctor.rule import RuleCard
 from tests.tools.site_markdown import code_block
-
-if TYPE_CHECKING:
-    from gpudoctor.rule import RuleCard
 
 _MOST = 10
 """Examples of one pattern."""

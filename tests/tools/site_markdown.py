@@ -1,7 +1,5 @@
 """Markdown of the repository as pages of the site: links to pages, codes that lead to their rules, code in colours."""
 
-from __future__ import annotations
-
 import ast
 import os
 import posixpath

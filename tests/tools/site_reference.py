@@ -1,17 +1,13 @@
 """The reference of the site: what the command line, the settings and the schemas say of themselves."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpudoctor.cli.command import COMMANDS, CommandParser, command_named
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def command_line() -> str:

@@ -1,23 +1,17 @@
 """The pages of the rules, and the page of all error texts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpudoctor.api import LintOptions, Session
 from gpudoctor.registry import ERROR_TEXTS, load, page_of
 from gpudoctor.report import full
 from gpudoctor.report.markdown import with_difference
 from gpudoctor.report.text import Style, written
+from gpudoctor.rule import RuleCard
 from tests.tools.site_error_texts import other_texts
 from tests.tools.site_markdown import code_block, sources
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.rule import RuleCard
 
 FAMILIES = {
     "collective": "Hangs and collective calls",

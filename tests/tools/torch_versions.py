@@ -5,8 +5,6 @@ of each is several GB. A line per version says what pytest said last. Ends with 
 version could not be installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

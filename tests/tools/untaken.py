@@ -4,8 +4,6 @@ Only what is plain to see: a parameter that is itself the test, and gets a const
 Of a function that something else calls by its name (a registry), all keywords of that name say the same.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ away where nothing is found any more. What a rule finds in a good program, or in
 mend. With no code given, the lists of fixtures/programs (expected.txt) are rewritten too.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import defaultdict

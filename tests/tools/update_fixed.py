@@ -3,8 +3,6 @@
 python tests/tools/update_fixed.py [GPU302 ...]
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

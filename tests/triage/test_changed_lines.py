@@ -1,7 +1,5 @@
 """Which lines count as changed: as few as git would say in ordinary texts, and never too few."""
 
-from __future__ import annotations
-
 import random
 import time
 

@@ -1,16 +1,11 @@
 """Ranks that call different things, or with different sizes: NCCL waits forever, where gloo ends the process."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import require_torch
 from tests.support.watching import REST, Watched, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 

@@ -1,18 +1,13 @@
 """Frameworks choose their devices as on a machine with GPUs, and train, evaluate and save there."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import require_torch
 from tests.support.watching import watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 DATA = """\

@@ -1,7 +1,5 @@
 """What a run on virtual GPUs says of itself, and what it leaves out."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The programs are fixtures of the rules. What is written right instead comes to its end.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

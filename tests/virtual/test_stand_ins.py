@@ -1,7 +1,5 @@
 """What stands in for NCCL and for kernels of GPUs: programs in `programs` that check themselves, on virtual GPUs."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

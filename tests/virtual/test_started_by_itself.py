@@ -1,15 +1,10 @@
 """A script that starts its ranks itself is started once, and not by each rank of a launcher."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpudoctor.ranks.loopback import free_port
 from tests.support.installs import require_torch
 from tests.support.watching import watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 

@@ -1,8 +1,6 @@
 """What cannot be tried without a GPU: it ends the run with a word of its own, and stand-ins take its place."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,16 +8,11 @@ from gpudoctor.cli.run_report import in_one_line, report
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
 from gpudoctor.run.outcome import Watched
-from gpudoctor.run.recording import Crash
+from gpudoctor.run.recording import Crash, Recording
 from gpudoctor.run.untried import untried
 from tests.support import made_runs
 from tests.support.installs import require_torch
 from tests.support.watching import watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.run.recording import Recording
 
 
 def ended_with(text: str, *, virtual: bool = True) -> Recording:

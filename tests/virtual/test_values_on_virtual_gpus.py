@@ -1,17 +1,12 @@
 """A program makes the same numbers, bit for bit, on virtual GPUs and on the CPU by gloo."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import require_torch
 from tests.support.watching import REST, watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 require_torch()
 PROGRAM = f"""\

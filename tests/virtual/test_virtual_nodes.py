@@ -1,19 +1,14 @@
 """One machine plays two nodes: each rank knows on which it is, and one report tells of all."""
 
-from __future__ import annotations
-
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.run.session import run_command
 from tests.support.watching import watch
 from tests.virtual.test_stand_ins import PROGRAMS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = str(PROGRAMS / "nodes.py")
 

@@ -1,7 +1,5 @@
 """What becomes of a model after it was wrapped: parts that join it, flags of gradients, casts, weights drawn anew."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, WeightsDrawn, Wrap

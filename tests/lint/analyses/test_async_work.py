@@ -1,7 +1,5 @@
 """Work in the background: when it is begun, waited for, and read too early."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.collective import Collective, ReadTooEarly, StartWork, WorkDone

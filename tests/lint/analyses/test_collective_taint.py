@@ -1,7 +1,5 @@
 """What collectives leave in tensors: sums of averages, numbers that one rank has, and copies without a graph."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Backward

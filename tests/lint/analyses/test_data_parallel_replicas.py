@@ -1,7 +1,5 @@
 """What `DataParallel` gathers: whether a loss is one number when it goes backward, or one for each GPU."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

@@ -1,7 +1,5 @@
 """States of which each rank holds a part: when they are asked for, and when they are brought together."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.events.files import Save, ShardedState
 from gpudoctor.lint.events.model import Forward

@@ -1,8 +1,6 @@
 """What a file is: a program, or a part of one, by what its top level leads to and not by what that is called."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +13,6 @@ from gpudoctor.lint.source.project import Project
 from gpudoctor.manifest.compiled import functions
 from tests.support.linting import lint
 from tests.support.models import every_model
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENGINE = """
 from torch.utils.data import DataLoader

@@ -1,7 +1,5 @@
 """What git ignores is left out where folders are walked, as git itself would say."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

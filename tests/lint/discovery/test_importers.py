@@ -1,7 +1,5 @@
 """Which program a helper that is linted alone is read through."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

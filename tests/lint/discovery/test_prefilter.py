@@ -1,11 +1,9 @@
 """Files of layers alone are not executed; those that come close to a mistake are."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +17,6 @@ from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import RANKS
 from tests.support.fixture_marks import PRELUDES, cases, label_of
 from tests.support.linting import Seen, lint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAYERS = """
 import torch

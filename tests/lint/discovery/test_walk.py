@@ -1,7 +1,5 @@
 """Which files a command takes up."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

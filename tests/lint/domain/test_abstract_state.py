@@ -1,7 +1,5 @@
 """What is known of objects: how a branch joins, and that each cell is described, written and read."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Computing with a program's constants: right where it is done, and never larger than its room."""
 
-from __future__ import annotations
-
 import ast
 import tracemalloc
 from collections.abc import Callable

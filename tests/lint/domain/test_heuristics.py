@@ -1,9 +1,7 @@
 """Guesses by name: what rests on one is likely, and no other place makes one of a list of endings."""
 
-from __future__ import annotations
-
 import ast
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from gpudoctor.lint.discovery.content_signs import speaks_of_training
 from gpudoctor.lint.domain import heuristics
 from gpudoctor.lint.domain.heuristics import Heuristic
 from tests.support.sources import sources
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ALL = {name: each for name, each in vars(heuristics).items() if isinstance(each, Heuristic)}
 

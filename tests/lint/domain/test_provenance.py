@@ -1,7 +1,5 @@
 """What values were computed from."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Operation, Setting
 from gpudoctor.lint.domain.value import Const, Unknown

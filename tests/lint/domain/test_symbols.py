@@ -1,9 +1,7 @@
 """Terms: what stands for an unknown value, and that it is nothing else."""
 
-from __future__ import annotations
-
 import ast
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown
 from gpudoctor.lint.flow.condition import Atom
 from tests.support.linting import lint
 from tests.support.sources import ROOT, sources
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAMS = sorted((ROOT / "fixtures" / "programs").glob("*/train.py"))
 

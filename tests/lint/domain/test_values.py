@@ -1,7 +1,5 @@
 """Values: which are the same, what they depend on, and how wrappers and samplers are taken apart."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Training that begins in an assignment, an expression, a process of an own class, or by a name that is looked up."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.entry_files import followed

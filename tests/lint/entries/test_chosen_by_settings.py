@@ -1,7 +1,5 @@
 """Programs whose settings name what they make: registries, setting files, and the objects in them."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

@@ -1,16 +1,11 @@
 """Programs that hydra configures: their objects are made of what the setting files of their defaults say."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.linting import linted
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = """
     import hydra

@@ -1,7 +1,5 @@
 """However a program finds its modules, its training is reached."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.entry_files import ENGINE, assert_trains, followed

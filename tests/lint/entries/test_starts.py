@@ -1,7 +1,5 @@
 """Whatever calls the first function of a program, its training is reached."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

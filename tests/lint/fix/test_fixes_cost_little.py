@@ -1,21 +1,15 @@
 """What the fixes of a program cost does not grow with its length for each of them."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
+import pytest
 
+from gpudoctor.diagnostic import Finding
 from gpudoctor.lint import pipeline
 from gpudoctor.lint.fix import fixes
 from gpudoctor.lint.fix.rewrite import FileRewrite
 from gpudoctor.lint.request import Request
 from gpudoctor.registry import find_rules
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
-    from gpudoctor.diagnostic import Finding
 
 
 def fixable(lines: int) -> str:

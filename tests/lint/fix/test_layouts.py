@@ -1,15 +1,10 @@
 """Programs in layouts that few people use are fixed as well, from the command line to their text."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor import cli
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = """\
 import functools, os

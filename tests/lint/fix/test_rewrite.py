@@ -1,7 +1,5 @@
 """What changes make of a file: only they show, and what is new looks like what is there."""
 
-from __future__ import annotations
-
 import ast
 from textwrap import dedent
 

@@ -1,21 +1,16 @@
 """What steps of repairs are refused, before anything is written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.fix.changes import NoFix, TreeChange
 from gpudoctor.lint.fix.nodes import FileNodes
 from gpudoctor.lint.fix.render import Renderer, Sight
 from gpudoctor.lint.fix.steps import changes_of
 from gpudoctor.lint.repair.repair import After, Before, RepairStep, Under
 from gpudoctor.lint.source.file import SourceFile, parse_text
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
 
 TEXT = "if a:\n    pass\nelif b:\n    pass\n"
 

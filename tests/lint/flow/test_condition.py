@@ -1,7 +1,5 @@
 """Laws of conditions, checked against every way in which their atoms can come out."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """The layered store: a branch is forgotten where it ends, and a join says what holds after it."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

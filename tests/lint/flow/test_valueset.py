@@ -1,7 +1,5 @@
 """Laws of value sets: no value is lost where it is possible, and none appears where it is not."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from gpudoctor.lint.flow.condition import ALWAYS, Condition

@@ -1,7 +1,5 @@
 """What a program holds on paper is what it holds in Python: nothing that is so there is surely false here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What annotations say: objects of classes of settings, and what a setting has chosen."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

@@ -1,7 +1,5 @@
 """Attributes that are set by what Python calls for `owner.name = value`."""
 
-from __future__ import annotations
-
 import pytest
 
 SETTERS = {

@@ -1,7 +1,5 @@
 """Branches: what is decided, what stays open, what one answer says about another, and which paths end."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.paper import Revealed

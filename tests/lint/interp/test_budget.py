@@ -1,7 +1,5 @@
 """What one program may take: no program makes lint take long or much memory, and what was seen until then stands."""
 
-from __future__ import annotations
-
 import importlib
 import signal
 import sys

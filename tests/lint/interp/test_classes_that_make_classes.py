@@ -1,11 +1,6 @@
 """What a class does to those below it and to its attributes: metaclasses, tables of classes, descriptors."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.lint.conftest import Execute
+from tests.lint.conftest import Execute
 
 
 def test_a_metaclass_that_keeps_a_table(paper: Execute) -> None:

@@ -1,7 +1,5 @@
 """What dictionaries hold: those of the program's own classes, and those that are made of other things."""
 
-from __future__ import annotations
-
 import pytest
 
 DICTIONARIES = {

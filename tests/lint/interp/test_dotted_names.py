@@ -1,7 +1,5 @@
 """Modules and classes that a text names: what it is made of, which of its parts is the module, and what is none."""
 
-from __future__ import annotations
-
 import pytest
 
 NAMES = {

@@ -1,7 +1,5 @@
 """What becomes of objects that leave the program, and of knowledge about loops, devices and gradients."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.events.collective import Collective, Discard, LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward, Wrap

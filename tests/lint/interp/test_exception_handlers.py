@@ -1,7 +1,5 @@
 """Handlers of which nobody hears; groups, ranks and start methods as rules ask for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.rank import Rank

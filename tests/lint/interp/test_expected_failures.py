@@ -1,15 +1,10 @@
 """Blocks that a test expects to fail."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.linting import lint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WRAPPED_TWICE = """
     import pytest, unittest, torch, torch.nn as nn

@@ -1,7 +1,5 @@
 """Functions, methods, closures, partials and decorators, and what objects and containers carry between them."""
 
-from __future__ import annotations
-
 import pytest
 
 FUNCTIONS = {

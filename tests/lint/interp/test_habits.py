@@ -1,7 +1,5 @@
 """Functions that were followed often enough without effect are not followed again; those with an effect are."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.model import Forward

@@ -1,7 +1,5 @@
 """`hasattr` and `getattr` with a default, asked of objects of which all attributes are known, and of others."""
 
-from __future__ import annotations
-
 import pytest
 
 PLAIN = """

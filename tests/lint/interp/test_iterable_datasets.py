@@ -1,7 +1,5 @@
 """How streams and samplers of the project give out their items: found out by following `__iter__`, not by its words."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.data_loading import Streamed

@@ -1,7 +1,5 @@
 """Launch worlds: torchrun, spawn and single, each program executed as it is meant to be started."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

@@ -1,7 +1,5 @@
 """Files that only define things: their functions are read one by one, what they import when it is asked for."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

@@ -1,7 +1,5 @@
 """Limits: reaching one is recorded as lost knowledge, and never ends in a crash or a long wait."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.analyses import batch_items

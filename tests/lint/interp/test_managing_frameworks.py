@@ -1,17 +1,12 @@
 """Frameworks in charge: they are recognised, and the rules about what is absent stay silent."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import AttributeMissed
 from tests.support.linting import lint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LIGHTNING = """
     import torch, torch.nn as nn, lightning as L

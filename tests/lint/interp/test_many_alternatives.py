@@ -1,8 +1,7 @@
 """One of many: what a setting picks among eight or thirty stays what rules ask about, as among two."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +17,6 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import Program
 from tests.support.linting import lint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 HEAD = """
 import argparse, os

@@ -1,7 +1,5 @@
 """The tenth block of a network is made from memory, as one of its own, and what would be made otherwise is not."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.abstract_state import PROCESS

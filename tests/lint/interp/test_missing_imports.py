@@ -1,20 +1,14 @@
 """Names that a module of the program does not have: to import one ends the path."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.events.knowledge import Stop
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.source.project import Project
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.lint.events.knowledge import Stop
 
 PROGRAM = """
 came = "nowhere"

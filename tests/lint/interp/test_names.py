@@ -1,7 +1,5 @@
 """Names: through aliases, re-exports and every layout in which a project keeps its own modules."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.module import WrapperKind

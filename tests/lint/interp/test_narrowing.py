@@ -1,7 +1,5 @@
 """Narrowing: what a test says about the values that it asks, in its branches and behind them."""
 
-from __future__ import annotations
-
 import pytest
 
 JOINED = """

@@ -1,7 +1,5 @@
 """Objects of classes that hold settings: nobody wrote a constructor, and nothing happens in the one that there is."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.knowledge import Escape

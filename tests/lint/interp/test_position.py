@@ -1,7 +1,5 @@
 """What is forked, set apart and taken back: whole groups of fields, so that none that is added can be forgotten."""
 
-from __future__ import annotations
-
 from unittest.mock import MagicMock
 
 from gpudoctor.lint.events.collective import Collective

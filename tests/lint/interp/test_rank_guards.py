@@ -1,7 +1,5 @@
 """Guards on the rank, in every spelling: the path knows that only some ranks come by."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.event_context import only_some_ranks, ranks_in_words

@@ -1,7 +1,5 @@
 """What the code of a program names that may run, where no call was seen to lead there."""
 
-from __future__ import annotations
-
 import pytest
 
 PLACES = {

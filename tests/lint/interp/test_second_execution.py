@@ -1,9 +1,7 @@
 """Executing a program once more for the names at some places: from what is known, and in few evaluations."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from textwrap import dedent, indent
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,13 +13,9 @@ from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.interp import entry_execution, execution_state, launch_worlds, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.source.project import ModuleFile, Project
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.lint.program import Program
 
 SWITCHES = """
     import argparse, torch.distributed as dist

@@ -1,7 +1,5 @@
 """Loops over sets: texts lie in them in an order that each process chooses for itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.collective import Collective

@@ -1,15 +1,9 @@
 """A training for one process that the user starts as several: it is followed as if it made a process group."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gpudoctor.lint.events.process import InitGroup
-
-if TYPE_CHECKING:
-    from tests.lint.conftest import Execute
+from tests.lint.conftest import Execute
 
 TRAINING = """
 import argparse

@@ -1,7 +1,5 @@
 """Attributes that an object cannot have: to ask for one ends the path, as the error does."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.model import BareAsked

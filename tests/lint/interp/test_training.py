@@ -1,7 +1,5 @@
 """Whole training programs: what is wrapped, stepped and cleared, in the styles in which people write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.module import WrapperKind

@@ -1,7 +1,5 @@
 """Names that are bound on one branch only, and used behind both: who gets on has taken that branch."""
 
-from __future__ import annotations
-
 import pytest
 
 HEAD = """

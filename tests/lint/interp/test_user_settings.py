@@ -1,7 +1,5 @@
 """What the user chooses at the start: unknown values with known names, and the same answer wherever they are asked."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.data_loading import MakeLoader

@@ -1,9 +1,7 @@
 """A switch in the text of a program that starts its process group may be set otherwise: as an option may be given."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +10,6 @@ from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import InitGroup
 from tests.support.paper import execute
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRAINING = """
     import os, torch, torch.distributed as dist

@@ -1,7 +1,5 @@
 """Scripts that launch files source and call: what they set counts, and what they start is started by the caller."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Launch files on the command line: what is found, where, in which formats, and what silences and mends it."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,16 +1,10 @@
 """Files that hold commands or settings, and are no shell scripts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.reading import read_launch_file
 from tests.support.launches import shown
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 
 SKY = "num_nodes: 2\nresources: {accelerators: 'A100:4'}\nrun: |\n  torchrun --n=$SKYPILOT_NUM_NODES"
 ESTIMATOR = "from sagemaker.pytorch import PyTorch\nPyTorch(entry_point='t.py', %s)"

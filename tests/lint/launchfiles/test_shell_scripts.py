@@ -1,16 +1,10 @@
 """What is understood of shell scripts: which programs they start, with which words."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gpudoctor.lint.launchfiles.reading import read_launch_file
+from gpudoctor.lint.launchfiles.start import ProgramStart
 from tests.support.launches import shown
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 
 def starts(text: str, name: str = "run.sh") -> list[ProgramStart]:

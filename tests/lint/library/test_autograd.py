@@ -1,7 +1,5 @@
 """Functions with a backward of their own stand in the graph, and what they do is done."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.collective import Collective

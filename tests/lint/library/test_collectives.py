@@ -1,7 +1,5 @@
 """Collectives: what they write to, what is wrong with their arguments, and who is in a group that is made."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.flow.condition import Divergence
 

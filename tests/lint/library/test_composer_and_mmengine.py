@@ -1,7 +1,5 @@
 """The trainers of Composer and OpenMMLab: what they call of a program, in their order."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.domain.value import text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate

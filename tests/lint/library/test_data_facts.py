@@ -1,7 +1,5 @@
 """What is known of the data behind a loader."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader
 from gpudoctor.lint.events.reporting import Averaged

@@ -1,7 +1,5 @@
 """Folders: what makes and removes them, and what does not mind that another process was first."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.events.files import ChangeFolder
 
 

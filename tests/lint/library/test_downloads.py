@@ -1,7 +1,5 @@
 """Downloads: what fetches files, where to, and what lets one process in after the other."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.events.files import Download
 
 

@@ -1,7 +1,5 @@
 """Every library model answers whatever a program hands it: no call crashes, and none ends the path by accident."""
 
-from __future__ import annotations
-
 import keyword
 import os
 import re

@@ -1,7 +1,5 @@
 """When the driver is first asked for GPUs, what data sets do on them, and how workers are started."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.data_loading import MakeLoader

@@ -1,15 +1,9 @@
 """What calling a model is: its forward, or what its class says."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
-
-if TYPE_CHECKING:
-    from tests.lint.conftest import Execute
+from tests.lint.conftest import Execute
 
 POLICY = """
 import torch

@@ -1,15 +1,9 @@
 """Functions that a library calls: in a thread, when the program ends, with what was handed on to it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gpudoctor.lint.events.files import Save
-
-if TYPE_CHECKING:
-    from tests.lint.conftest import Execute
+from tests.lint.conftest import Execute
 
 
 @pytest.mark.parametrize(

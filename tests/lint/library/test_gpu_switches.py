@@ -1,7 +1,5 @@
 """Options that say whether a GPU is used: the GPU is taken where it is what the program does without them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.model import Forward

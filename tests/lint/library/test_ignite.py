@@ -1,7 +1,5 @@
 """Engines of ignite: what they call when something happens."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.domain.value import text_of
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.events.files import Save

@@ -1,7 +1,5 @@
 """What an item of a data set costs, and copies to the GPU from memory that is not pinned."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.events.data_loading import ItemRead
 from gpudoctor.lint.events.placement import Move
 

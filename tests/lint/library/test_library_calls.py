@@ -1,7 +1,5 @@
 """What library calls make: devices in every spelling, objects of classes that extend a library's, loaders, groups."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.collective import Collective

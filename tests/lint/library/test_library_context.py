@@ -1,7 +1,5 @@
 """What a model may ask and do: some thirty things, and groups of what only few of them ask."""
 
-from __future__ import annotations
-
 import inspect
 
 from gpudoctor.lint import library_context

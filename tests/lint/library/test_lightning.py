@@ -1,7 +1,5 @@
 """Lightning's `Trainer`: the functions of a program are called in its order, with what it hands to them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.value import text_of

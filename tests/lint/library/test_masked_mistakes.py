@@ -1,8 +1,6 @@
 """What real programs hid planted mistakes behind: variables written on one path, models of several classes, their own
 optimizers, and what their forwards do together."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.collective import Collective

@@ -1,7 +1,5 @@
 """What is known of the inside of a model: layers that its forward leaves out, constants, tensors that cross."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.model import UnusedPart

@@ -1,7 +1,5 @@
 """What is known of a model when it is called: its mode, where it was made, and what its own `forward` changes."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.diagnostic import Finding, Location, Related, Severity

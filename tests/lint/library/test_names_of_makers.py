@@ -1,7 +1,5 @@
 """The names under which values say which library made them: each is one that the library has."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from pydoc import locate

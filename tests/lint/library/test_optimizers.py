@@ -1,7 +1,5 @@
 """Optimizers: whose parameters they hold, however these were grouped, and what an own class does with them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler

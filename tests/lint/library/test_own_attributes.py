@@ -1,7 +1,5 @@
 """What a program sets on an object, and what the models find out about it, are two things."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.model import AttributeMissed

@@ -1,7 +1,5 @@
 """Paths keep what tells the ranks apart, however they are written."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.files import Save

@@ -1,7 +1,5 @@
 """What models are, and can do, that `fully_shard` was called with."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.model import Forward, ShardingRefused, Wrap

@@ -1,7 +1,5 @@
 """Which loaders read a share of the data on each rank, by what their data sets were made of."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.collective import LeaveLoop

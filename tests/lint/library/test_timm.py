@@ -1,7 +1,5 @@
 """What programs take from timm beside its models: none of it hides the training."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.events.knowledge import Escape

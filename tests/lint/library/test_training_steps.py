@@ -1,7 +1,5 @@
 """What training steps are made of: scalers, cuts, losses that are means, parts that are computed again."""
 
-from __future__ import annotations
-
 from gpudoctor.lint.domain.value import FALSE
 from gpudoctor.lint.events.training_step import (
     Backward,

@@ -1,7 +1,5 @@
 """The Trainer of Transformers and those that derive from it: what they call of a program, in their order."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.value import FALSE, TRUE, text_of

@@ -1,7 +1,5 @@
 """What the words of a stub mean, for functions and for methods of objects whose class a stub knows."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.domain.value import Const, singleton

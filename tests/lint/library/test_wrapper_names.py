@@ -1,7 +1,5 @@
 """What every module has is known whole: an attribute that is not among it is said to end the program."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.lint.library.wrapper_names import every_module_has

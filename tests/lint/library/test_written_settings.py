@@ -1,7 +1,5 @@
 """What stands in the settings files that a program opens."""
 
-from __future__ import annotations
-
 import pytest
 
 YAML = """\

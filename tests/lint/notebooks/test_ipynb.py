@@ -1,7 +1,5 @@
 """Notebooks: which cells are read, what becomes of magics, and the way from a line of the program back to its cell."""
 
-from __future__ import annotations
-
 import ast
 import json
 from typing import Any

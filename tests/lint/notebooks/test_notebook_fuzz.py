@@ -3,8 +3,6 @@
 The same cases each time.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import random

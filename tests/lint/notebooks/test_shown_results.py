@@ -1,7 +1,5 @@
 """A notebook shows what the last statement of a cell comes to: nobody keeps that tensor, and nobody was meant to."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Results of an earlier run are used where nothing that decides them has changed, and nowhere else."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat

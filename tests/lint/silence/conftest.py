@@ -1,7 +1,5 @@
 """Lints a few files and says what it was told of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent

@@ -1,7 +1,5 @@
 """Programs that end in an error, or by a statement, on all paths or on the way to their training."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 from tests.support.told import ANOTHER_WAY, CLEAN, RAISES, TRAINING, Tell

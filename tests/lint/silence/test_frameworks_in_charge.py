@@ -1,7 +1,5 @@
 """Training that a framework runs, or a library that was not read: who it is, and from which line on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs of which not a word is said: followed to the end, or none that trains."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent
 

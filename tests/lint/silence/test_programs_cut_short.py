@@ -1,7 +1,5 @@
 """Programs that were cut at a limit, and how sure it is what was found in them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from textwrap import dedent

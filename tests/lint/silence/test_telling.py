@@ -1,7 +1,5 @@
 """How it is told: in how many lines, in which order, to services, by `plan`, and with which exit code."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from textwrap import dedent

@@ -1,7 +1,5 @@
 """Training to which no call leads that was followed, in programs and in files that none of them calls."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent
 

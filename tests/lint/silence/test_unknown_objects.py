@@ -1,7 +1,5 @@
 """Training that was followed, or nearly, of models, trainers and optimizers that are not known."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

@@ -1,15 +1,10 @@
 """The commands that a project offers, in each of the files that may say so."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.lint.source.layout import scripts, started_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILES = {
     "pyproject.toml": '[project]\nname = "x"\n[project.scripts]\ngo = "pkg.cli:main"\n[tool.x]\nno = "a:b"\n',

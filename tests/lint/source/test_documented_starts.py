@@ -1,16 +1,11 @@
 """What a project's own scripts and texts say of how its programs are started."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.lint.source.documented_starts import DocumentedStarts
 from tests.support.linting import lint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_nearest_folder_that_speaks_of_a_program_counts(tmp_path: Path) -> None:

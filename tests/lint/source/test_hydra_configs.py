@@ -1,7 +1,5 @@
 """What hydra composes of the setting files of a project."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent
 

@@ -1,17 +1,12 @@
 """Which torch is too new for a project is read from the files that say what it needs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.cli import main
 from gpudoctor.lint.source.layout import too_new
 from tests.support.linting import lint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONDA = "name: work\nchannels:\n  - pytorch\ndependencies:\n  - python=3.8\n  - {}\n  - pip:\n    - tqdm\n"
 

@@ -1,7 +1,5 @@
 """Which file an import means, in projects laid out as people lay them out."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

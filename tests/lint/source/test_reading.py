@@ -1,7 +1,5 @@
 """Files as they lie on people's disks: encodings, line ends, and things that are no files at all."""
 
-from __future__ import annotations
-
 import ast
 import os
 import socket

@@ -1,13 +1,8 @@
 """Reading a file costs no import that most files have no use for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 RARELY_NEEDED = {"difflib", "importlib.metadata", "inspect", "json", "multiprocessing", "subprocess", "tokenize"}
 

@@ -1,7 +1,5 @@
 """What a file that does not parse is said to be, under whichever Python the tests run."""
 
-from __future__ import annotations
-
 import ast
 import sys
 import time

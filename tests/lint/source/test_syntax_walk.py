@@ -1,7 +1,5 @@
 """Syntax trees are walked as `ast.walk` does, in its order."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

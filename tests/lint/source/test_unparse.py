@@ -1,7 +1,5 @@
 """Expressions are written as Python itself would, in a fraction of the time."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

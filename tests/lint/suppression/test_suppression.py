@@ -1,7 +1,5 @@
 """Comments that silence findings: which they are, which lines they hold for, and what is said of those in vain."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

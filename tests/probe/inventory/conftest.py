@@ -1,10 +1,8 @@
 """A driver made for the test: the fake library is compiled once, and a text says what it has to tell."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from gpudoctor.probe.inventory import Limits, take_inventory
 from gpudoctor.probe.inventory.facts import Inventory
 from tests.support.fake_driver import compile_driver, compiler, read_all
 from tests.support.inventories import MACHINES, OLD_MACHINES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Take = Callable[..., Inventory]
 

@@ -1,7 +1,5 @@
 """What environment variables do here, which values are doubted, and which names are misspelt."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpudoctor.probe.inventory.environment import meant, variables

@@ -1,7 +1,5 @@
 """What is read from a driver: every field, every way of it to fail, and drivers that lack half of it."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Mapping

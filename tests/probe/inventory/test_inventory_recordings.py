@@ -1,7 +1,5 @@
 """Typical machines, recorded: what is said of each, and that the recordings are up to date."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections.abc import Mapping

@@ -1,18 +1,13 @@
 """The system, its limits and its network, on made-up trees of files and on this machine."""
 
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpudoctor.probe.inventory import cgroup, kernel_log, network, pci_tree, system
 from gpudoctor.probe.inventory.field import known
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and /sys are Linux's")
 

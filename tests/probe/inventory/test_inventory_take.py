@@ -1,7 +1,5 @@
 """Taking stock as a whole: processes that ask, what they say, and what the report gets of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

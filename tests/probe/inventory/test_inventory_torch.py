@@ -1,19 +1,16 @@
 """torch's view, on stand-ins for torch: builds, GPUs that do not start, and versions that tell less."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable
 from types import SimpleNamespace as Made
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from gpudoctor.probe.inventory import torch_view
 from gpudoctor.probe.inventory.facts import TorchDevice, TorchView
 from gpudoctor.probe.inventory.field import Absence
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def fails(text: str) -> Callable[..., Any]:

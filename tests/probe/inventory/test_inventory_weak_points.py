@@ -1,7 +1,5 @@
 """What is said to be weak about a machine, and that healthy machines are left in peace."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest
