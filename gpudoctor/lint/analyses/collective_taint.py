@@ -130,7 +130,7 @@ def after_operation(name: str, given: list[Value], result: Value) -> Value:
     if not isinstance(result, Tensor) or not result.shards:
         return result
     if name in _SCALING:
-        return result if len(given) > 1 and _counts_rounds(given[1]) else without(result, MarkKind.SUM)
+        return result if len(given) > 1 and counts_rounds(given[1]) else without(result, MarkKind.SUM)
     own = any(isinstance(each, Tensor) and each.graph is True and not _is_gathered(each) for each in given)
     # `torch.cat([features, *others])`: the rank's own are there with their graph.
     return without(result, MarkKind.WITHOUT_GRAPH) if name in operations("joins") and own else result
@@ -138,7 +138,7 @@ def after_operation(name: str, given: list[Value], result: Value) -> Value:
 
 def after_operator(operator: ast.operator, right: Value, result: Value) -> Value:
     """What an operator makes of the marks of its operands."""
-    scales = isinstance(operator, (ast.Div, ast.Mult, ast.FloorDiv)) and not _counts_rounds(right)
+    scales = isinstance(operator, (ast.Div, ast.Mult, ast.FloorDiv)) and not counts_rounds(right)
     return without(result, MarkKind.SUM) if scales else result
 
 
@@ -146,7 +146,7 @@ def _is_gathered(tensor: Tensor) -> bool:
     return any(isinstance(mark, Mark) and mark.kind is MarkKind.WITHOUT_GRAPH for mark in tensor.shards)
 
 
-def _counts_rounds(divisor: Value) -> bool:
+def counts_rounds(divisor: Value) -> bool:
     """It says how many batches there were, which has nothing to do with the number of ranks."""
     if not isinstance(divisor, Unknown):
         return False

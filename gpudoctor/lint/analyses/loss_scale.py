@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gpudoctor.lint.analyses.collective_taint import counts_rounds
 from gpudoctor.lint.contents import fields_of, pairs
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState, ValueCell
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import Instance, class_of
 from gpudoctor.lint.domain.module import UNSEEN
 from gpudoctor.lint.domain.rank import Size, SizeKind
-from gpudoctor.lint.domain.symbols import Length, Operation
+from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.tensor import Mark, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
@@ -73,12 +73,12 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
 
 
 def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by: str) -> Tensor:
-    """`running += loss.detach()`, from a tensor of zeros on, is a mean again as `running / len(loader)`."""
+    """`running += loss.detach()`, from a tensor of zeros on, is a mean again as `running / len(loader)`, or `/ count`
+    where that counts the rounds."""
     first, last = operands[0], operands[-1]
     summed = isinstance(first, Tensor) and do.flag(first, TensorState.sum_of_means) is not NO
     if by == "div" and summed and isinstance(last, Unknown):
-        over = isinstance(last.term, Length) and isinstance(last.term.of, Loader)
-        return replace(result, mean=True) if over else result
+        return replace(result, mean=True) if counts_rounds(last) else result
     means = [
         each
         for each in operands

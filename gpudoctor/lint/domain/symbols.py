@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.heuristics import RANK
 from gpudoctor.lint.domain.rank import RankKind
-from gpudoctor.lint.domain.value import Const, Term, Unknown, Value, Values, term_of, text_of
+from gpudoctor.lint.domain.value import Const, Term, Truth, Unknown, Value, Values, term_of, text_of
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
@@ -320,8 +320,15 @@ def speaks_of(key: Hashable, value: Hashable) -> bool:
 
 def asked_of(literal: Literal) -> tuple[Hashable, ...]:
     """What a test is about: the values that it compares, the tests that it is made of."""
-    key = literal.atom.key
-    return key.parts if isinstance(key, Term) else ()
+    match literal.atom.key:
+        case OneOf(values):
+            # Of a loop or a model that is one of several, each has its own answer.
+            return tuple(
+                part for each in values for part in (asked_of(each.literal) if isinstance(each, Truth) else (each,))
+            )
+        case Term() as key:
+            return key.parts
+    return ()
 
 
 def asks_setting_for_rank(literal: Literal) -> bool:

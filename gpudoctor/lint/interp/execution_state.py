@@ -239,7 +239,6 @@ class ExecutionState(AssumedLaunch):
 
     def event_context(self, at: Location) -> EventContext:
         """How the program came here."""
-        contexts = (*self.contexts, "caught") if self.file_errors_caught else self.contexts
         # Many events happen in the same frames, which are set apart only by being replaced.
         frames, scopes, paths, handed = self._open_frames
         if frames is not self.frames:
@@ -251,7 +250,8 @@ class ExecutionState(AssumedLaunch):
         loops = tuple([loop.event for loop in self.open_loops if not loop.inside_generator])
         # By position, which takes half as long.
         return EventContext(
-            at, self.calls, loops, self.path, frames[-1].name if frames else "", "no_grad" in contexts, contexts,
+            at, self.calls, loops, self.path, frames[-1].name if frames else "", "no_grad" in self.contexts,
+            self.contexts,
             not self.behind_main_guard, scopes, paths, handed,
         )  # fmt: skip
 
@@ -613,13 +613,9 @@ class ExecutionState(AssumedLaunch):
     def at_main_guard(self) -> Within:
         return Within(self, behind_main_guard=True)
 
-    def catching(self, *, file_errors: bool, attributes: bool) -> Within:
-        """Inside, what the file system refuses ends nothing, and this very code looks whether an attribute is there."""
-        return Within(
-            self,
-            file_errors_caught=file_errors or self.file_errors_caught,
-            attributes_asked_in=len(self.frames) if attributes else self.attributes_asked_in,
-        )
+    def trying(self, *, attributes: bool) -> Within:
+        """Inside, this very code looks whether an attribute is there, where it does."""
+        return Within(self, attributes_asked_in=len(self.frames) if attributes else self.attributes_asked_in)
 
     @contextmanager
     def isolated(self) -> Iterator[None]:

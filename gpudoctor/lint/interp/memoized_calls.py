@@ -78,7 +78,7 @@ def _kinds(m: Evaluator, arguments: Arguments) -> tuple[Hashable, ...]:
     named = tuple([(name, _kinds_of(each)) for name, each in arguments.keywords.items()])
     # Where only some ranks may be, it is noted who leaves early.
     apart = m.path.divergence & (Divergence.RANK | Divergence.LOCAL)
-    return m.contexts, m.file_errors_caught, apart, tuple(map(_kinds_of, arguments.positional)), named
+    return m.contexts, apart, tuple(map(_kinds_of, arguments.positional)), named
 
 
 def _kinds_of(values: Values) -> Hashable:

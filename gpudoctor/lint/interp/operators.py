@@ -229,8 +229,7 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         if isinstance(one, Const) and one.value is None and _is_something(other):
             return None if _may_be_left_out(other, one) else False
     if left == right:
-        # Of tensors `==` compares the numbers, and two of them may have the same maker.
-        return True if type(left) not in HOOKS.comparisons else None
+        return None if _may_differ_from_itself(left) else True
     if isinstance(left, Library) and isinstance(right, (Library, Class)) and is_canonical(left.name):
         # Names of torch are canonical; a class of the project is none of them.
         return False if isinstance(right, Class) or is_canonical(right.name) else None
@@ -242,6 +241,15 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         if one.differs_from(other) or _is_no_remainder(one, other) or _is_other_type(one, other):
             return False
     return None
+
+
+def _may_differ_from_itself(value: Value) -> bool:
+    """Of tensors `==` compares the numbers, and two of them may have the same maker; NaN equals nothing:
+    `if loss.item() != loss.item()`."""
+    match value:
+        case Unknown(term=MethodResult(Tensor())):
+            return True
+    return type(value) in HOOKS.comparisons
 
 
 def _is_no_remainder(value: Value, other: Value) -> bool:

@@ -184,7 +184,6 @@ class Position(OnPath):
         "calls": "Where the open calls stand.",
         "contexts": "What `with` has opened, by name.",
         "executing_module": "The body of a module is being executed, and not yet a function of the library file.",
-        "file_errors_caught": "What the file system refuses is caught by a handler around.",
         "frames": "The open calls, and the bodies of modules and classes, innermost last.",
         "job_aborted": "The path that ended last has done so with an error, and with it the job.",
         "listener": "Somebody is told what is done.",
@@ -215,7 +214,6 @@ class Position(OnPath):
         self.contexts: tuple[str, ...] = ()
         self.behind_main_guard = self.started_here = False
         self.executing_module = False
-        self.file_errors_caught = False
         self.attributes_asked_in = 0
         self.muted = False
         self.speculations = 0

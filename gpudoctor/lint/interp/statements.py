@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 LIMITS = (OutOfBudget, RecursionError, MemoryError)
-FILE_ERRORS = frozenset(
-    {"OSError", "IOError", "EnvironmentError", "FileExistsError", "FileNotFoundError", "Exception", "BaseException"}
-)
 
 
 def run_block(m: Evaluator, body: Sequence[ast.stmt]) -> None:
@@ -288,13 +285,14 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
     """The body and its handlers: where they come out."""
     base = m.path
     handlers = [handler for handler in node.handlers if not cannot_happen(handler)]
-    if _take(handlers, _ATTRIBUTE_ERROR) and _is_there(m, node.body):
+    attribute_asked = any(map(_takes_attribute_error, handlers))
+    if attribute_asked and _is_there(m, node.body):
         handlers = []
     sides: list[PathExit] = []
     since = len(m.log)
     with m.store.delta() as layer:
         leaving, errors = EarlyExits(m), len(m.raised)
-        with m.catching(file_errors=_take(handlers, FILE_ERRORS), attributes=_take(handlers, _ATTRIBUTE_ERROR)):
+        with m.trying(attributes=attribute_asked and bool(handlers)):
             run_block(m, node.body)
         # A body that ends with `return` or `break` has not failed.
         raised = m.unreachable and not leaving.found()
@@ -350,9 +348,6 @@ def _handler_side(m: Evaluator, base: object, test: bool | Literal, handler: ast
     return side.end
 
 
-_ATTRIBUTE_ERROR = frozenset({"AttributeError"})
-
-
 def _is_there(m: Evaluator, body: list[ast.stmt]) -> bool:
     """`return self._model`, `return getattr(self, name)` and no more, of what surely was set before."""
     only = body[0].value if len(body) == 1 and isinstance(body[0], (ast.Return, ast.Assign, ast.Expr)) else None
@@ -368,11 +363,9 @@ def _is_there(m: Evaluator, body: list[ast.stmt]) -> bool:
     return stored is not None and stored.all(lambda value: value is not UNBOUND)
 
 
-def _take(handlers: list[ast.ExceptHandler], errors: frozenset[str]) -> bool:
-    """One of them names one of these errors, or takes the files' ones with all others."""
-    types = [each.type.elts if isinstance(each.type, ast.Tuple) else [each.type] for each in handlers]
-    named = [kind.id if isinstance(kind, ast.Name) else kind for kinds in types for kind in kinds]
-    return any(errors is FILE_ERRORS if kind is None else kind in errors for kind in named)
+def _takes_attribute_error(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(isinstance(kind, ast.Name) and kind.id == "AttributeError" for kind in kinds)
 
 
 def _with(m: Evaluator, node: ast.With | ast.AsyncWith) -> None:

@@ -103,7 +103,7 @@ def _made(call: Call) -> Values:
         made(
             call.do, call.place, call.label, TensorOrigin.FACTORY,
             device=device or Unknown(Anonymous("device", devices), "one of several devices"), graph=grad, shards=shards,
-            dependence=divergence, mean=_is_mean(given), root=root, extent=_extent(call, kind),
+            dependence=divergence, mean=_is_mean(call), root=root, extent=_extent(call, kind),
         )
     )  # fmt: skip
 
@@ -143,10 +143,10 @@ def _is_one_each(call: Call) -> bool:
     return len(items) == 1 if items is not None else by_count and size is not None and is_count(size)
 
 
-def _is_mean(given: list[Value]) -> bool:
-    """`torch.tensor(loss.item())`: the mean that a loss was."""
-    source = number_of(given[0]) if len(given) == 1 else None
-    return source is not None and source.mean
+def _is_mean(call: Call) -> bool:
+    """`torch.tensor(loss.item())`, `torch.as_tensor(loss)`: the mean that a loss was."""
+    sources = [number_of(value) or value for value in flatten(call.do, [*call.args[0]] if call.args else [])]
+    return bool(sources) and all(isinstance(source, Tensor) and source.mean for source in sources)
 
 
 @MODELS.callable("torch.*")
@@ -269,17 +269,19 @@ def _debug_level(call: Call) -> Values:
 
 @MODELS.callable("torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize")
 def _compile(call: Call) -> Values:
-    only = call.first
-    # One of several models: which one does not matter to what compiles it.
-    if call.args and only is None:
-        return call.args[0]
-    if isinstance(only, (Module, Wrapper)):
-        scripted = "torch.jit.ScriptModule" if call.name.startswith("torch.jit.") else ""
-        site, kind = call.allocation_site(), WrapperKind.COMPILED
-        return singleton(Wrapper(site, call.place, call.label, kind, only, class_name=scripted))
-    if only is not None:
-        return singleton(only)
-    return singleton(call.result("a compiler", fresh=True))
+    if not call.args:
+        return singleton(call.result("a compiler", fresh=True))
+    scripted = "torch.jit.ScriptModule" if call.name.startswith("torch.jit.") else ""
+    site, several = call.allocation_site(), len(call.args[0]) > 1
+
+    def compiled(value: Value) -> Value:
+        # A function stays the one that it is.
+        if not isinstance(value, (Module, Wrapper)):
+            return value
+        own = (site, value) if several else site
+        return Wrapper(own, call.place, call.label, WrapperKind.COMPILED, value, class_name=scripted)
+
+    return call.args[0].map(compiled)
 
 
 @MODELS.callable("torch.autograd.backward")

@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import ChangeFolder, lacking
+from gpudoctor.lint.events.process import Caught
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.waiting_ranks import others_wait
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
@@ -39,8 +41,8 @@ from gpudoctor.rule import SOME_PATHS, Rule
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Recording
 
-NO_RACE = frozenset({"caught", "suppress", "unread"})
-"""What is open around it: errors are caught, or code that was not read may let one rank go first."""
+NO_RACE = frozenset({"suppress", "unread"})
+"""What is open around it: errors are dropped, or code that was not read may let one rank go first."""
 
 
 class FilesystemRace(Rule):
@@ -76,7 +78,7 @@ class FilesystemRace(Rule):
             )
 
     def _finding(self, program: Program, event: ChangeFolder) -> Finding:
-        does, error = ("removes", "FileNotFoundError") if event.removes else ("makes", "FileExistsError")
+        does, error = ("removes" if event.removes else "makes"), _error(event)
         end = f"may end with `{error}`, not every time" if event.condition else f"end with `{error}`"
         return self.found(
             at=event.location,
@@ -95,6 +97,10 @@ class FilesystemRace(Rule):
         )
 
 
+def _error(event: ChangeFolder) -> str:
+    return "FileNotFoundError" if event.removes else "FileExistsError"
+
+
 def _copies(event: ChangeFolder) -> bool:
     """It is made with all that another folder holds, which one rank is enough for."""
     return event.call == "shutil.copytree"
@@ -110,13 +116,22 @@ def _tolerate(event: ChangeFolder) -> Repair:
 
 def _races(program: Program, event: ChangeFolder) -> bool:
     # `exist_ok`, `ignore_errors`, a handler or a lock.
-    if not event.may_race or not NO_RACE.isdisjoint(event.context.contexts):
+    if not event.may_race or not NO_RACE.isdisjoint(event.context.contexts) or _is_caught(program, event):
         return False
     return (
         program.by_every_rank(event)
         and not event.local_guards
         and event.on_one_path
         and not others_wait(program, event)
+    )
+
+
+def _is_caught(program: Program, event: ChangeFolder) -> bool:
+    """A handler takes the error, and the rank trains with the others all the same: the training does not lie in what
+    the handler protects."""
+    return any(
+        each.takes(_error(event)) and each.tries(event) and not any(map(each.tries, program.events(Backward)))
+        for each in program.events(Caught)
     )
 
 

@@ -128,6 +128,9 @@ def _within_step(program: Program, event: Accumulated, loop: Loop) -> bool:
     around = next((each for each in reversed(before) if _trains(program, each)), None)
     if around is None or loop.over is not None or any(program.during(loop, Iterate)):
         return False
+    # Steps of which nobody knows how many there are go over batches, each of which is asked for by `next(iterator)`.
+    if loop.times is None and loop.identity in program.step_loops:
+        return False
     later = [each for each in program.events(Accumulated) if each.location == event.location]
     rounds = [(each.held, now) for each in later for now in each.loops if now == around and now.pass_ > around.pass_]
     return bool(rounds) and all(

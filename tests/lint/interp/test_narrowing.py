@@ -239,3 +239,14 @@ def test_a_class_that_was_looked_up_is_one_below_another(paper):
         reveal(among(sys.argv[1])().size())  #: 4
         reveal(by_name(sys.argv[1], Abstract)().size())  #: unknown
         """)
+
+
+def test_a_number_of_a_tensor_may_be_unequal_to_itself(paper):
+    paper(
+        """
+        import torch
+        loss = torch.nn.Linear(2, 1)(torch.zeros(4, 2)).mean()
+        if loss.item() != loss.item():
+            reveal()  #: not (loss.item() != loss.item())
+        """
+    )

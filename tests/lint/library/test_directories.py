@@ -1,6 +1,7 @@
 """Folders: what makes and removes them, and what does not mind that another process was first."""
 
 from gpudoctor.lint.events.files import ChangeFolder
+from gpudoctor.lint.events.process import Caught
 
 
 def test_what_is_made_and_removed(paper):
@@ -39,4 +40,7 @@ def test_errors_that_are_caught_around_them(paper):
             pass
         """
     )
-    assert [event.context.contexts for event in found.events(ChangeFolder)] == [("caught",), (), ("suppress",), ()]
+    folders, handlers = found.events(ChangeFolder), found.events(Caught)
+    assert [event.context.contexts for event in folders] == [(), (), ("suppress",), ()]
+    taken = [[each.takes("FileExistsError") for each in handlers if each.tries(event)] for event in folders]
+    assert taken == [[True], [], [], [False]]

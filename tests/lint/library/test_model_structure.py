@@ -130,3 +130,19 @@ def test_tensors_on_two_gpus(paper):
         second(x.to("cuda:1")) + x.to("cuda:1")
         """)
     assert [event.location.line for event in found.events(Crossed)] == [5, 6]
+
+
+def test_one_of_several_models_is_compiled(paper):
+    paper(
+        """
+        import argparse, torch
+        from torch import nn
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--small", action="store_true")
+        args = parser.parse_args()
+        model = torch.compile(nn.Linear(2, 2) if args.small else nn.Conv2d(2, 2, 1))
+        reveal(model)  #: torch.compile(Linear) if args.small | torch.compile(Conv2d) if not (args.small)
+        reveal(model._orig_mod)  #: Linear if args.small | Conv2d if not (args.small)
+        """
+    )
