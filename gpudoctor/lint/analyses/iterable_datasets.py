@@ -260,7 +260,7 @@ def _by_pieces(do: LibraryContext, given: Produced, node: ast.AST) -> bool:
     """What is gone over inside is made from an item of what is gone over outside."""
     for row in given.sources:
         # A generator's own loops are among these, too.
-        held = [(each, do.items_of(each, node)) for each in row if not each.any(_is_generator)]
+        held = [(each, do.items_of(each, node)) for each in row if not each.has(Generator)]
         for place, (_, items) in enumerate(held):
             outside = set(items)
             inside = [value for each, parts in held[place + 1 :] for value in (*each, *parts)]
@@ -274,10 +274,6 @@ def _shuffles(calls: set[str]) -> bool:
     # One may be made and not used: `if self.shuffle:`. torch's functions are given the generator.
     methods = any(name.rpartition(".")[0] in functions("OwnGenerator") for name in calls)
     return methods or ("torch.Generator" in calls and not calls.isdisjoint(functions("draws")))
-
-
-def _is_generator(value: Value) -> bool:
-    return isinstance(value, Generator)
 
 
 def _seeds_by_epoch(cls: Class) -> bool:

@@ -350,7 +350,7 @@ def _as_made(call: Call) -> Call:
     names = option_names(call, options)
     held = {name: call.do.attribute(options, name, call.node) for name in sorted(names | _SPREADING)}
     # `Namespace(**settings)`: of what the program has not written there itself, a setting says nothing.
-    held = {name: values for name, values in held.items() if name in names or not values.any(_is_unknown)}
+    held = {name: values for name, values in held.items() if name in names or not values.has(Unknown)}
     given = {name: values for name, values in call.keywords.items() if name != "args"}
     return replace(call, arguments=Arguments((), {**held, **given}, call.arguments.rest))
 
@@ -359,10 +359,6 @@ def option_names(call: Call, options: Namespace) -> set[str]:
     """The options that the program declares, and what it has written beside them."""
     declared_names = items_held(call.do.state(options, SettingState.option_names))
     return {*call.do.names_of(options), *filter(None, (text_of(each.single) for each in declared_names))}
-
-
-def _is_unknown(value: Value) -> bool:
-    return isinstance(value, Unknown)
 
 
 def _made_by(value: Value) -> str:

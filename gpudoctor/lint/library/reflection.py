@@ -415,7 +415,7 @@ def _property(call: Call) -> Values:
     """`model = property(_get_model)`, or what a decorator of the program's own returns."""
     getter = call.arg(0, "fget")
     # With a setter it is more than what reads it.
-    if getter is None or len(call.args) > 1 or not getter.all(lambda each: isinstance(each, Function)):
+    if getter is None or len(call.args) > 1 or not getter.are(Function):
         return NOT_ANSWERED
     return getter.map(lambda each: replace(each, kind="property") if isinstance(each, Function) else each)
 

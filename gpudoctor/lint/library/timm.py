@@ -46,12 +46,8 @@ def _chosen_optimizer(call: Call) -> Values:
 
 def _optimizer(call: Call) -> Optimizer:
     """Wherever the model stands among what it is given."""
-    models = [values for values in (*call.args, *call.keywords.values()) if values.any(_has_parameters)]
+    models = [values for values in (*call.args, *call.keywords.values()) if values.has(Module, Wrapper, Parameters)]
     return new_optimizer(replace(call, arguments=Arguments(tuple(models))))
-
-
-def _has_parameters(value: object) -> bool:
-    return isinstance(value, (Module, Wrapper, Parameters))
 
 
 @MODELS.callable("timm.scheduler.*")

@@ -92,7 +92,7 @@ def _made(call: Call) -> Values:
     use(call, devices, "factory", call.argument_places.get("device"))
     device = (devices if devices is not None else default_device(call.do)).single
     # `torch.tensor(x)` and `as_tensor(x)` of a tensor stay on its device; of a list the numbers are read one by one.
-    if tensors and devices is None and not (call.args and call.args[0].all(_is_list)):
+    if tensors and devices is None and not (call.args and call.args[0].are(ListOf, TupleOf)):
         device = tensors[0].device
     # `torch.arange(n, out=torch.cuda.LongTensor(n))`: it lies where `out` lies.
     elif "out" in call.keywords:
@@ -106,10 +106,6 @@ def _made(call: Call) -> Values:
             dependence=divergence, mean=_is_mean(call), root=root, extent=_extent(call, kind),
         )
     )  # fmt: skip
-
-
-def _is_list(value: Value) -> bool:
-    return isinstance(value, (ListOf, TupleOf))
 
 
 def _extent(call: Call, kind: str) -> Extent | None:

@@ -59,10 +59,8 @@ class GroupMadeOnSomeRanks(Rule):
         # A group of one process is made at once.
         # Groups that ask their members alone need nobody else.
         making = [event for event in program.events(Collective) if _is_for_all(event)]
-        told: set[Location] = set()
         for place, events, _ in reached_alone(making, lambda event: event.call):
             # Where the call itself is guarded, what members it names matters no more.
-            told.add(place)
             yield self.found(
                 at=place,
                 message=f"`new_group` is called by {ranks_in_words(events[0])}: deadlock, because every rank must call "
@@ -72,8 +70,7 @@ class GroupMadeOnSomeRanks(Rule):
             )
         for event in making:
             # A rank that is told apart by its members is a mistake without any test.
-            if _names_own_members(event) and event.location not in told:
-                told.add(event.location)
+            if _names_own_members(event):
                 yield self.found(
                     at=event.location,
                     message="Each rank calls `new_group` with members that depend on its own rank. All ranks must make "

@@ -45,7 +45,7 @@ from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Value
+    from gpudoctor.api.pack import Program, Value
 
 _ALIKE = "It takes ranks whose own numbers lead to different rates."
 TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer
@@ -94,14 +94,12 @@ class StepOnSomeRanks(Rule):
 
     def _by_own_numbers(self, program: Program, backwards: list[Backward]) -> Iterator[Finding]:
         """All ranks step, each with a learning rate of its own."""
-        told: set[Location] = set()
         for event in program.events(SchedulerStep, MakeOptimizer):
             how = _own_number(event)
-            if not how or event.location in told or event.rank_guards:
+            if not how or event.rank_guards:
                 continue
             if _learns_alone(program, event, backwards) or _is_shared(program, event):
                 continue
-            told.add(event.location)
             yield self.found(
                 at=event.location,
                 message=f"{name_of(_stepped(event), 'the optimizer')} {how}: the ranks learn at different rates, and "

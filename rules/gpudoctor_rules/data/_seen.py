@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
@@ -110,20 +110,24 @@ def same_order_again(recording: Recording) -> Iterator[tuple[Pass, Pass]]:
 _FEW = 4
 
 
-def kept_to_themselves(recording: Recording, passed: Pass) -> bool | None:
-    """Since this pass of rank 0 began, and until the next one that trains, the ranks have exchanged nothing but what
-    wrappers do; None where that is not known."""
-    calls = recording.ranks[0].collectives
+def shares_kept(recording: Recording, passes: Iterable[Pass]) -> list[Pass] | None:
+    """Of these passes of rank 0, the whole ones over a shard of the data, where from each of them on, and until the
+    next pass that trains, the ranks have exchanged nothing but what wrappers do; none where they have, and None where
+    there is no such pass, or that is not known."""
+    shares = [each for each in passes if each.ended and (each.replicas or 1) > 1] if recording.distributed else []
+    calls = recording.ranks[0].collectives if shares else ()
+    began = min((each.began for each in calls), default=0.0)
     # Only the last ones are kept, and those of the wrapper show that they are kept at all.
-    known = any(each.of_wrapper for each in calls) and (
-        len(calls) < _KEPT or min(each.began for each in calls) < passed.began
-    )
-    if not recording.distributed or not known:
+    known = any(each.of_wrapper for each in calls) and all(len(calls) < _KEPT or began < each.began for each in shares)
+    if not known:
         return None
-    later = [each.began for each in recording.ranks[0].training_passes if each.began > passed.began]
-    until = min(later, default=float("inf"))
-    own = (each for each in calls if not each.of_wrapper and "barrier" not in each.name)
-    return not any(passed.began <= each.began < until for each in own)
+    own = [each.began for each in calls if not each.of_wrapper and "barrier" not in each.name]
+    for share in shares:
+        later = (each.began for each in recording.ranks[0].training_passes if each.began > share.began)
+        until = min(later, default=float("inf"))
+        if any(share.began <= each < until for each in own):
+            return []
+    return shares
 
 
 _KEPT = 400

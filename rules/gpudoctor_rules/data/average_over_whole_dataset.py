@@ -71,13 +71,13 @@ class AverageOverWholeDataset(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
+        from gpudoctor_rules.data._seen import drawn_of
 
         # The division stands in the code; what was summed, and that it is all that there is, in the run.
         if self.code not in recording.suspected:
             return
-        shares = _shares(recording)
-        if shares and all(kept_to_themselves(recording, each) for each in shares) and (at := shares[0].place):
+        shares = _shares_kept(recording)
+        if shares and (at := shares[0].place):
             yield self.found(
                 at,
                 f"Rank 0 went through {drawn_of(shares[0])} here, and the ranks summed nothing up: "
@@ -87,16 +87,13 @@ class AverageOverWholeDataset(Rule):
             )
 
     def could_show(self, recording: Recording) -> bool:
-        from gpudoctor_rules.data._seen import kept_to_themselves
-
-        shares = _shares(recording)
-        return bool(shares) and all(kept_to_themselves(recording, each) is not None for each in shares)
+        return _shares_kept(recording) is not None
 
 
-def _shares(recording: Recording) -> list[Pass]:
-    """Whole training passes of rank 0 over a shard of the data."""
-    passes = recording.ranks[0].training_passes if recording.distributed else ()
-    return [each for each in passes if each.ended and (each.replicas or 1) > 1]
+def _shares_kept(recording: Recording) -> list[Pass] | None:
+    from gpudoctor_rules.data._seen import shares_kept
+
+    return shares_kept(recording, recording.ranks[0].training_passes if recording.ranks else ())
 
 
 def _is_of(loader: Loader, event: Averaged) -> bool:

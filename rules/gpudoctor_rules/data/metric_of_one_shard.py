@@ -125,13 +125,13 @@ class MetricOfOneShard(Rule):
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
+        from gpudoctor_rules.data._seen import drawn_of
 
         # What is shown of it stands in the code; that nothing was put together before, in the run.
         if self.code not in recording.suspected:
             return
-        shares = _shares(recording)
-        if shares and all(kept_to_themselves(recording, each) for each in shares) and (at := shares[0].place):
+        shares = _shares_kept(recording)
+        if shares and (at := shares[0].place):
             yield self.found(
                 at,
                 f"Rank 0 evaluated {drawn_of(shares[0])} here, and nothing is reduced over the ranks afterwards: "
@@ -141,10 +141,7 @@ class MetricOfOneShard(Rule):
             )
 
     def could_show(self, recording: Recording) -> bool:
-        from gpudoctor_rules.data._seen import kept_to_themselves
-
-        shares = _shares(recording)
-        return bool(shares) and all(kept_to_themselves(recording, each) is not None for each in shares)
+        return _shares_kept(recording) is not None
 
 
 def _remedy(program: Program, loader: Loader, evaluated: Sequence[Iterate]) -> str:
@@ -164,10 +161,10 @@ def _remedy(program: Program, loader: Loader, evaluated: Sequence[Iterate]) -> s
     return f"{alone}, or let every rank evaluate its shard, and sum the counts before dividing and showing them."
 
 
-def _shares(recording: Recording) -> list[Pass]:
-    """Whole passes of rank 0 that evaluated a shard of the data."""
-    passes = recording.ranks[0].evaluations if recording.distributed else ()
-    return [each for each in passes if each.ended and (each.replicas or 1) > 1]
+def _shares_kept(recording: Recording) -> list[Pass] | None:
+    from gpudoctor_rules.data._seen import shares_kept
+
+    return shares_kept(recording, recording.ranks[0].evaluations if recording.ranks else ())
 
 
 def _evaluated(report: MetricShown, trained: Container[Value]) -> Loader | None:

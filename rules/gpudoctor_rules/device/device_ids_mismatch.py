@@ -71,15 +71,14 @@ class DeviceIdsMismatch(Rule):
     )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for wrap in program.events(Wrap):
-            if wrap.kind is WrapperKind.DDP and wrap.location not in told and (found := self._of_ddp(program, wrap)):
-                told.add(wrap.location)
+            if wrap.kind is WrapperKind.DDP and (found := self._of_ddp(program, wrap)):
                 yield found
         # `DataParallel` checks at the call, not in its constructor: the model may be moved in between.
         wraps: dict[Value | None, Wrap] = {
             wrap.wrapper: wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL
         }
+        told: set[Location] = set()
         for call in program.events(Forward):
             wrapped = wraps.get(_only_wrapper(call.module))
             if wrapped is None or wrapped.location in told or not (found := self._of_parallel(program, wrapped, call)):

@@ -46,7 +46,7 @@ from gpudoctor_rules.frameworks._charge import DEEPSPEED, taken_in_charge
 from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording, UseManaged
+    from gpudoctor.api.pack import Program, Recording, UseManaged
 
 
 _BOUND = "gradient_clipping"
@@ -63,18 +63,14 @@ class ClipOfOneShard(Rule):
     needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for clip in program.events(ClipGradients):
             if clip.by is not None:
-                yield from self._of_engine(program, clip, told)
-                continue
-            if clip.location in told:
+                yield from self._of_engine(program, clip)
                 continue
             wrap = _sharding(program, clip) if clip.by_norm and not clip.of_all_shards else None
             if wrap is None:
-                yield from self._beside_engine(program, clip, told)
+                yield from self._beside_engine(program, clip)
                 continue
-            told.add(clip.location)
             wrapper = wrap.wrapper
             model = in_code(wrapper, "model")
             bound = Either(((Source(clip.location, "1"),), (Source(clip.location, "max_norm"),)))
@@ -89,17 +85,16 @@ class ClipOfOneShard(Rule):
                 repair=repair if clip.plain else None,
             )
 
-    def _of_engine(self, program: Program, clip: ClipGradients, told: set[Location]) -> Iterator[Finding]:
+    def _of_engine(self, program: Program, clip: ClipGradients) -> Iterator[Finding]:
         """DeepSpeed cuts gradients itself, to a bound of its own."""
         charge = taken_in_charge(program, clip.by) if isinstance(clip.by, ManagedObject) else None
         bound = clip.bound
-        if charge is None or charge.config is None or bound is None or clip.location in told:
+        if charge is None or charge.config is None or bound is None:
             return
         own, said = _BOUND in charge.config.keywords, charge.configured(_BOUND)
         chosen = _AUTOMATIC if said == "auto" else said
         if own and (not isinstance(chosen, (int, float)) or chosen == bound):
             return
-        told.add(clip.location)
         what = "names no bound, so that nothing is clipped" if not own else f"says {chosen:g}"
         yield self.found(
             clip.location,
@@ -109,7 +104,7 @@ class ClipOfOneShard(Rule):
             severity=Severity.WARNING,
         )
 
-    def _beside_engine(self, program: Program, clip: ClipGradients, told: set[Location]) -> Iterator[Finding]:
+    def _beside_engine(self, program: Program, clip: ClipGradients) -> Iterator[Finding]:
         """The engine of DeepSpeed has taken the gradients away by then, or scaled them."""
         charge = _engine_of(program, clip)
         if charge is None:
@@ -117,7 +112,6 @@ class ClipOfOneShard(Rule):
         stage, scaled = charge.configured("zero_optimization.stage"), charge.configured("fp16.enabled")
         if charge.config is not None and not stage and scaled is not True:
             return
-        told.add(clip.location)
         yield self.found(
             clip.location,
             f"`{clip.call}` clips nothing here: under ZeRO the engine of DeepSpeed has taken the gradients out of the "

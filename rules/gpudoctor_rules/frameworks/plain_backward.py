@@ -60,7 +60,7 @@ from gpudoctor_rules.frameworks._engine import made_at
 from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording, Value
+    from gpudoctor.api.pack import Program, Recording, Value
 
 Owner = ManagedObject | Wrapper
 Wrong = tuple[str, str, Severity]
@@ -87,13 +87,11 @@ class PlainBackward(Rule):
     )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for backward in program.events(Backward):
-            if backward.managed or backward.scaler is not None or backward.location in told:
+            if backward.managed or backward.scaler is not None:
                 continue
             own = _in_own_optimization(program, backward)
             if own is not None:
-                told.add(backward.location)
                 yield self._of_lightning(backward, *own)
                 continue
             prepared = prepared_for(program, backward)
@@ -103,7 +101,6 @@ class PlainBackward(Rule):
                 continue
             wrong = _what_goes_wrong(program, charge, backward)
             if wrong is not None:
-                told.add(backward.location)
                 yield self._found(backward, owner, charge, wrong)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

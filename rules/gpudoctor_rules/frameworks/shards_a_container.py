@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Either, Fresh, Repair, Replace, Source, Under
@@ -63,15 +63,10 @@ class ShardsAContainer(Rule):
     )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for event in program.events(ShardingRefused):
             if event.why not in ("container", "scalar parameter") or program.is_caught(event, "ValueError"):
                 continue
             scalar = event.part
-            at = scalar.place if scalar is not None else event.location
-            if at in told:
-                continue
-            told.add(at)
             others = any(isinstance(each, Wrap) and each.inner != event.module for each in program.at(event.location))
             yield self._scalar(event, scalar) if scalar is not None else self._container(event, alone=not others)
 

@@ -43,7 +43,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Event, Forward, Location, Program, Recording
+    from gpudoctor.api.pack import Condition, Event, Forward, Program, Recording
     from gpudoctor.run.recording import Step
 
 SURE, PERHAPS = "no_sync", "no_sync?"
@@ -63,15 +63,13 @@ class NoSyncMisplaced(Rule):
             # Who switches by the attribute now and then reduces where we do not see it.
             yield from self._never(program, switches[0]) if all(each.never for each in switches) else ()
             return
-        told: set[Location] = set()
         for backward in program.events(Backward) if program.has(GradientSync) else ():
             wrapper = averaging_wrapper(program, backward)
             opened = _opened(program, backward, wrapper) if wrapper is not None else None
-            if wrapper is None or opened is None or opened.location in told or not backward.complete:
+            if wrapper is None or opened is None or not backward.complete:
                 continue
             found = self._without_forward(program, backward, opened) or self._before_step(program, backward, opened)
             if found is not None:
-                told.add(opened.location)
                 yield found
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

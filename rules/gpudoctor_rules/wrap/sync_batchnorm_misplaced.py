@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.events.collective import Discard
@@ -67,11 +67,9 @@ class SyncBatchnormMisplaced(Rule):
     )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for sync in program.events(SyncNorm):
             found = self._dropped(program, sync) or self._wrapped(program, sync)
-            if found is not None and found.location not in told:
-                told.add(found.location)
+            if found is not None:
                 yield found
 
     def _dropped(self, program: Program, sync: SyncNorm) -> Finding | None:

@@ -110,13 +110,11 @@ class WrapperBypassed(Rule):
     def _past_shards(self, program: Program) -> Iterator[Finding]:
         """What `fully_shard` has cut up is whole in the forward, and behind it until the backward."""
         marked = {event.wrapper for event in program.events(ForwardMarked)}
-        told: set[Location] = set()
         for event in program.events(ShardsMet):
             before = [each for each in program.events(Forward, Backward) if each.order < event.order]
             whole = any(each.module.core == event.module for each in _behind_the_last_backward(before))
-            if event.module in marked or whole or event.location in told or program.is_caught(event, "RuntimeError"):
+            if event.module in marked or whole or program.is_caught(event, "RuntimeError"):
                 continue
-            told.add(event.location)
             model = name_of(event.module)
             yield self.found(
                 event.location,
