@@ -93,9 +93,11 @@ def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[
         found.append(Mark(MarkKind.ON_ONE_RANK, call.place, label, call.given(effect.result_on)))
     to_all = effect.gathers and not effect.result_on and not effect.objects
     if to_all and not call.do.evaluating:
-        only = single_of(call.given(effect.sends))
-        if isinstance(only, Tensor) and only.graph is True and not only.doubtful:
-            found.append(Mark(MarkKind.WITHOUT_GRAPH, call.place, only.label))
+        sent = call.given(effect.sends) or ()
+        cut = [each for each in sent if isinstance(each, Tensor) and each.graph is True and not each.doubtful]
+        # Of one of several models all outputs are.
+        if cut and len(cut) == len(sent):
+            found.append(Mark(MarkKind.WITHOUT_GRAPH, call.place, cut[0].label))
     return found
 
 

@@ -114,10 +114,10 @@ class Collective(Event):
                 yield each
 
     @property
-    def gradient(self) -> Tensor | None:
-        """What it is given, where that is a gradient and nothing else on any path."""
-        only = single_of(self.subject)
-        return only if isinstance(only, Tensor) and only.origin is TensorOrigin.GRADIENT else None
+    def of_gradients(self) -> list[Value]:
+        """The models of whose parameters it is given the gradients, where it is given nothing else on any path."""
+        owners = [_owner_of_gradient(each) for each in self.subject or ()]
+        return [] if None in owners else [each for each in owners if each is not None]
 
     @property
     def picked(self) -> Tensor | None:
@@ -227,3 +227,9 @@ class LeaveLoop(Event):
 
     how: str
     loop: Loop | None = None
+
+
+def _owner_of_gradient(value: Value) -> Value | None:
+    if not isinstance(value, Tensor) or value.origin is not TensorOrigin.GRADIENT or value.batch_of is None:
+        return None
+    return value.batch_of.core

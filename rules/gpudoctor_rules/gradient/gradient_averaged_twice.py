@@ -124,11 +124,8 @@ class GradientAveragedTwice(Rule):
             # The smallest and the largest gradient are asked for to compare them, or to log them.
             if event.order < backward.order or not event.adds_up or not event.of_all_ranks:
                 continue
-            subject = event.gradient
-            if subject is None:
-                continue
-            owner = subject.batch_of.core if subject.batch_of is not None else None
-            if owner in parts and comes_behind(event, backward) and not event.condition.excludes(backward.condition):
+            again = not parts.isdisjoint(event.of_gradients)
+            if again and comes_behind(event, backward) and not event.condition.excludes(backward.condition):
                 # What averages for models without a wrapper is not wrong, but to call it here.
                 place = parting(event, backward)
                 return self.found(

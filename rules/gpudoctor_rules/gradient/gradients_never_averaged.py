@@ -49,7 +49,7 @@ class GradientsNeverAveraged(Rule):
     severity = Severity.WARNING
     of_ranks = True
     needs = (Collective,)
-    looks_at = ((Collective, "gradient"),)
+    looks_at = ((Collective, "of_gradients"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence() or not program.absence() or _is_scaled(program):
@@ -74,10 +74,10 @@ class GradientsNeverAveraged(Rule):
 
 def _gradients_of(event: Collective) -> Value | None:
     """The model of which a sum of gradients is made; None for all other collectives."""
-    subject = event.gradient
     if not event.effect.adds_up or event.operation != "SUM" or not event.of_all_ranks or event.rank_guards:
         return None
-    return subject.batch_of.core if subject is not None and subject.batch_of is not None else None
+    owners = event.of_gradients
+    return owners[0] if len(owners) == 1 else None
 
 
 def _mean_behind(program: Program, event: Collective, owner: Value) -> Backward | None:

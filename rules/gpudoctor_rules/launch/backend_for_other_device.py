@@ -135,13 +135,11 @@ def _case_on_cpu(program: Program, group: InitGroup, wrap: Wrap) -> Condition | 
 def _reduced_by_hand(program: Program) -> tuple[Value, Collective] | None:
     """A model that is on a GPU, and the collective that the program gives its gradients."""
     for event in program.events(Collective):
-        subject = event.gradient
-        if subject is None or subject.batch_of is None:
-            continue
-        parts = program.within(subject.batch_of.core)
+        owners = event.of_gradients
+        parts = {part for owner in owners for part in program.within(owner)}
         calls = [each for each in program.events(Forward) if each.module.core in parts and each.order < event.order]
         if event.of_all_ranks and calls and all(on_gpu(each.device) for each in calls):
-            return subject.batch_of.core, event
+            return owners[0], event
     return None
 
 
