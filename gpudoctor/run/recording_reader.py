@@ -9,7 +9,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.plain import PlainError, Reader
@@ -17,95 +17,52 @@ from gpudoctor.record import replace
 from gpudoctor.run.fatal_stacks import fatal_of
 from gpudoctor.run.places import is_own
 from gpudoctor.run.protocol import FATAL
-from gpudoctor.run.recording import (
-    Calls,
-    Crash,
-    Exposed,
-    Failure,
-    Fatal,
-    Fetch,
-    OnSigterm,
-    ParameterCheck,
-    Pass,
-    Process,
-    RecordedGroup,
-    RecordedOptimizer,
-    RecordedOption,
-    RecordedWrap,
-    Recording,
-    Refused,
-    Shared,
-    StackFrame,
-    Step,
-    Written,
-)
-from gpudoctor.run.recording.call_counts import (
-    Again,
-    BetweenSteps,
-    Clip,
-    Compiled,
-    GatheredIntoOne,
-    Logger,
-    Loss,
-    RecordedCollective,
-    SteppedEarly,
-    Subgroup,
-    Sum,
-    TensorRead,
-)
-from gpudoctor.run.recording.framework_facts import (
-    DividedAgain,
-    Drawn,
-    GatheredPadding,
-    RecordedAccelerator,
-    RecordedEngine,
-    RecordedSchedule,
-    SharedAgain,
-)
-from gpudoctor.run.recording.model_facts import Hidden, LayersCutUp, Norms, Search
-from gpudoctor.run.recording.random_facts import GeneratorStates, RecordedSplit, Seed
+from gpudoctor.run.recording import Crash, Fatal, Pass, Process, RecordedOption, Recording, StackFrame
+from gpudoctor.run.recording.call_counts import RecordedCollective
 
 T = TypeVar("T")
 JsonLine = dict[str, Any]
 
-_FACTS: dict[str, tuple[str, type[Any]]] = {
-    "groups": ("init_process_group", RecordedGroup),
-    "subgroups": ("new_group", Subgroup),
-    "wraps": ("wrap", RecordedWrap),
-    "optimizers": ("optimizer", RecordedOptimizer),
-    "samplers": ("sampler", Shared),
-    "steps": ("step", Step),
-    "checks": ("check", ParameterCheck),
-    "exposed": ("communication", Exposed),
-    "clips": ("clip", Clip),
-    "averaged_again": ("averaged again", Again),
-    "stepped_early": ("stepped early", SteppedEarly),
-    "between_steps": ("between steps", BetweenSteps),
-    "gathered_into_one": ("gathered into one", GatheredIntoOne),
-    "loggers": ("logger", Logger),
-    "sums": ("sum", Sum),
-    "saves": ("save", Written),
-    "opens": ("open", Written),
-    "hidden": ("hidden", Hidden),
-    "norms": ("norms", Norms),
-    "searches": ("search", Search),
-    "calls": ("calls", Calls),
-    "seeds": ("seed", Seed),
-    "on_sigterm": ("sigterm", OnSigterm),
-    "generators": ("generators", GeneratorStates),
-    "splits": ("split", RecordedSplit),
-    "failures": ("failed", Failure),
-    "fetches": ("fetch", Fetch),
-    "refused": ("refused", Refused),
-    "accelerators": ("accelerator", RecordedAccelerator),
-    "divided": ("divided again", DividedAgain),
-    "shared_again": ("shared again", SharedAgain),
-    "padding": ("gathered padding", GatheredPadding),
-    "drawn": ("drawn", Drawn),
-    "compiled": ("compile", Compiled),
-    "cut_up": ("layers cut up", LayersCutUp),
+_LINES = {
+    "groups": "init_process_group",
+    "subgroups": "new_group",
+    "wraps": "wrap",
+    "optimizers": "optimizer",
+    "samplers": "sampler",
+    "steps": "step",
+    "checks": "check",
+    "exposed": "communication",
+    "clips": "clip",
+    "averaged_again": "averaged again",
+    "stepped_early": "stepped early",
+    "between_steps": "between steps",
+    "gathered_into_one": "gathered into one",
+    "loggers": "logger",
+    "sums": "sum",
+    "saves": "save",
+    "opens": "open",
+    "hidden": "hidden",
+    "norms": "norms",
+    "searches": "search",
+    "calls": "calls",
+    "seeds": "seed",
+    "on_sigterm": "sigterm",
+    "generators": "generators",
+    "splits": "split",
+    "failures": "failed",
+    "fetches": "fetch",
+    "refused": "refused",
+    "accelerators": "accelerator",
+    "divided": "divided again",
+    "shared_again": "shared again",
+    "padding": "gathered padding",
+    "drawn": "drawn",
+    "compiled": "compile",
+    "cut_up": "layers cut up",
 }
 """What a process has of each kind of line, each by itself: the names in the line are those of the record."""
+_HELD = {name: get_args(hint)[0] for name, hint in get_type_hints(Process).items() if get_origin(hint) is tuple}
+"""The records that a process has several of."""
 
 
 def read(folder: Path, *, status: int | None, seconds: float) -> Recording:
@@ -225,12 +182,12 @@ def _process(lines: list[JsonLine], folder: Path) -> Process | None:
         main=first.get("main") or "",
         torch=first["torch"],
         backend=group.get("backend", ""),
-        **{name: told.each(kind, made) for name, (kind, made) in _FACTS.items()},
+        **{name: told.each(kind, _HELD[name]) for name, kind in _LINES.items()},
         passes=tuple(told.read(Pass, _passes(told.of("pass")))),
-        losses=told.last("loss", Loss, "place", "made_by"),
-        reads=told.last("read", TensorRead, "place"),
-        schedules=told.last("schedule", RecordedSchedule, "number"),
-        engines=told.last("engine", RecordedEngine, "number"),
+        losses=told.last("loss", _HELD["losses"], "place", "made_by"),
+        reads=told.last("read", _HELD["reads"], "place"),
+        schedules=told.last("schedule", _HELD["schedules"], "number"),
+        engines=told.last("engine", _HELD["engines"], "number"),
         inputs=tuple(line["print"] for line in told.of("input")),
         collectives=tuple(collective_of(entry) for line in told.of("collectives") for entry in line["entries"]),
         crash=next(map(_crash, told.of("crash")), None),
