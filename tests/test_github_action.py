@@ -119,7 +119,6 @@ class TestLintStep:
         assert "Found 1 error in 1 file." in ended.summary
         assert ended.summary.endswith("``````````\n")
         jsonschema.Draft7Validator(LOG).validate(ended.sarif)
-        assert ended.sarif is not None
         assert [each["ruleId"] for each in ended.sarif["runs"][0]["results"]] == ["GPU103"]
 
     def test_a_clean_program(self, folder: Path) -> None:

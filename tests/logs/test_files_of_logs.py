@@ -17,7 +17,6 @@ def test_compressed_and_through_a_pipe(tmp_path: Path, monkeypatch: pytest.Monke
     packed = tmp_path / "job.log.gz"
     packed.write_bytes(gzip.compress(TRACEBACK.encode()))
     first = read_logs([str(packed)]).first
-    assert first is not None
     assert first.summary == "KeyError: 'label'"
 
 
@@ -32,7 +31,6 @@ def test_a_file_that_is_cut_off_in_its_compression(tmp_path: Path) -> None:
 def test_where_stretches_of_a_file_meet(before: int, tmp_path: Path) -> None:
     """A traceback is found whole, with its lines counted, wherever the stretches are cut that are passed over."""
     first = read(tmp_path, "step 1 loss\n" * before + TRACEBACK + "step 1 loss\n" * 60_000 + PEER).first
-    assert first is not None
     assert (first.summary, first.at.line) == ("KeyError: 'label'", before + 1)
 
 

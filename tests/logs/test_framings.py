@@ -42,8 +42,6 @@ AROUND: dict[str, Callable[[str], str]] = {
 def judge(folder: Path, text: str, encoding: str = "utf-8") -> None:
     (folder / "job.log").write_bytes(text.encode(encoding))
     first = read_logs([str(folder)]).first
-    assert first is not None
-    assert first.place is not None
     assert (first.by.rank, first.place.path, first.place.line) == (2, "/job/train.py", 20)
     assert first.text.startswith("KeyError: 'label'")
 
@@ -81,7 +79,6 @@ def test_a_line_that_tells_by_itself_shows_its_front(line: str, tmp_path: Path) 
     for front in ("", "16:14:25 job[7]: "):
         (tmp_path / "job.log").write_text(f"{front}step 9\n{front}{line}\n")
         first = read_logs([str(tmp_path)]).first
-        assert first is not None
         assert first.meaning is not None
         found.append((first.by, first.meaning))
     assert found[0] == found[1]

@@ -13,7 +13,6 @@ from tests.logs.samples import PEER, TABLE, TRACEBACK, prefixed, read
 
 def test_a_table_of_which_only_the_end_is_left(tmp_path: Path) -> None:
     first = read(tmp_path, "  rank      : 3 (local_rank: 1)\n  exitcode  : -11 (pid: 6)\n  error_file: <N/A>\n").first
-    assert first is not None
     assert (first.by.rank, first.summary) == (3, "killed by SIGSEGV")
 
 
@@ -27,7 +26,6 @@ def test_a_launcher_that_shows_the_tracebacks_of_ranks(tmp_path: Path) -> None:
 
     table = f"Failures:\n{entry(0, PEER)}----\nRoot Cause (first observed failure):\n{entry(1, TRACEBACK)}====\n"
     found = read(tmp_path, table)
-    assert found.first is not None
     assert (found.first.by.rank, found.first.place and found.first.place.line, found.sure) == (1, 20, True)
     assert [each.ranks for each in found.following] == [(0,)]
 
@@ -90,7 +88,6 @@ def test_a_worker_of_ray_that_ends_in_native_code(
 )
 def test_what_launchers_say(text: str, speaker: Speaker, summary: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"{text}\n").first
-    assert first is not None
     assert (first.by, first.summary) == (speaker, summary)
 
 
@@ -103,7 +100,6 @@ def test_whoever_started_the_launcher_fails_after_it(tmp_path: Path) -> None:
         '  File "/job/start.py", line 8, in main\n    subprocess.run(command, check=True)\n'
     )
     first = read(tmp_path, log).first
-    assert first is not None
     assert (first.by.rank, first.place, first.summary) == (2, None, "exit code 1")
 
 
@@ -111,7 +107,6 @@ def test_whoever_started_the_launcher_is_cut_off(tmp_path: Path) -> None:
     ended = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 178) of"
     starter = 'Traceback (most recent call last):\n  File "/job/start.py", line 8, in main\n    launch(command)\n'
     first = read(tmp_path, f"{ended}\n{starter}").first
-    assert first is not None
     assert (first.by.local_rank, first.place, first.summary) == (0, None, "exit code 1")
 
 
@@ -120,23 +115,15 @@ def test_a_port_is_taken_where_no_address_was_free(tmp_path: Path) -> None:
         "[W socket.cpp:426] [c10d] The server socket has failed to bind to {} (errno: 98 - Address already in use).\n"
     )
     found = read(tmp_path, taken.format("[::]:29500") + taken.format("0.0.0.0:29500"))
-    assert found.first is not None
-    assert found.first.meaning is not None
     assert (found.first.meaning.likely[0], found.sure) == ("GPU425", False)
     none = "[E socket.cpp:462] [c10d] The server socket has failed to listen on any local network address.\n"
     found = read(tmp_path, taken.format("[::]:29500") + none)
-    assert found.first is not None
     assert (found.first.at.line, found.sure) == (2, True)
-    assert found.first.meaning is not None
     assert found.first.meaning.likely[0] == "GPU425"
     refused = taken.replace("98 - Address already in use", "13 - Permission denied")
     first = read(tmp_path, refused.format("[::]:80") + none).first
-    assert first is not None
-    assert first.meaning is not None
     assert "only root" in first.meaning.means
     alone = read(tmp_path, none).first
-    assert alone is not None
-    assert alone.meaning is not None
     assert (alone.meaning.code, "mostly another process" in alone.meaning.means) == ("", True)
 
 
@@ -147,14 +134,11 @@ def test_nccl_tells_later_which_rank_a_process_is(tmp_path: Path) -> None:
     joined = "node1:{}:98 [0] NCCL INFO comm 0x7f01 rank {} nranks {} cudaDev 0 busId 2d000 - Init COMPLETE\n"
     log = warned.format(41) + joined.format(40, 0, 2) + joined.format(41, 1, 2) + joined.format(41, 0, 1)
     first = read(tmp_path, log).first
-    assert first is not None
     assert (first.by.rank, first.by.local_rank) == (1, None)
     # Two processes have GPU 0, which is therefore not the local rank of any.
     first = read(tmp_path, warned.format(40) + warned.format(41)).first
-    assert first is not None
     assert (first.by.rank, first.by.local_rank, first.by.tag) == (None, None, "pid=40")
     first = read(tmp_path, warned.format(40)).first
-    assert first is not None
     assert first.by.local_rank == 0
 
 
@@ -170,7 +154,6 @@ def test_tasks_that_are_launchers_which_another_one_had_left(tmp_path: Path) -> 
         "srun: error: node1: task 1: Exited with exit code 1\nsrun: error: node2: task 2: Exited with exit code 1\n"
     )
     found = read(tmp_path, log)
-    assert found.first is not None
     assert (found.first.role, found.first.by.rank) == (FailureRole.PEER, None)
     assert found.first.text == "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"
 
@@ -178,7 +161,6 @@ def test_tasks_that_are_launchers_which_another_one_had_left(tmp_path: Path) -> 
 def test_tasks_that_the_scheduler_has_ended(tmp_path: Path) -> None:
     log = "slurmstepd: error: *** STEP 60.0 ON node1 CANCELLED AT 2024 ***\nsrun: error: node1: task 0: Terminated\n"
     found = read(tmp_path, log)
-    assert found.first is not None
     assert found.first.role is FailureRole.STOPPED
     assert [each.ranks for each in found.following] == [(0,)]
 
@@ -188,7 +170,6 @@ def test_the_launcher_saw_another_process_fail_than_the_one_that_tells(local: in
     """Rank 2 is never the second process of a node, of whatever size."""
     launcher = f"E api.py:869] failed (exitcode: 1) local_rank: {local} (pid: 29) of binary: python"
     found = read(tmp_path, f"[rank2]: RuntimeError: Expected all tensors to be on the same device\n{launcher}\n")
-    assert found.first is not None
     assert (found.first.by.rank, found.sure) == (2, sure)
 
 
@@ -213,7 +194,6 @@ def test_whose_error_it_is_says_the_launcher(tmp_path: Path) -> None:
         "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 3 (pid: 5) of binary"
     )
     first = read(tmp_path, f"{TRACEBACK}{launcher}\n").first
-    assert first is not None
     assert (first.by.local_rank, first.summary) == (3, "KeyError: 'label'")
 
 
@@ -246,7 +226,6 @@ def test_whose_error_it_is_says_the_launcher(tmp_path: Path) -> None:
 )
 def test_what_mpirun_says_of_the_first(told: str, rank: int, summary: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"Primary job  terminated normally, but 1 process returned\n{told}\n").first
-    assert first is not None
     assert (first.by.rank, first.summary) == (rank, summary)
 
 
@@ -262,7 +241,6 @@ def test_what_exit_codes_of_windows_mean(status: int, summary: str, role: Failur
     first = read(
         tmp_path, f"subprocess.CalledProcessError: Command '['python']' returned non-zero exit status {status}."
     ).first
-    assert first is not None
     assert (first.summary, first.role) == (summary, role)
     assert first.meaning is not None
 
@@ -275,7 +253,6 @@ def test_tasks_for_which_memory_was_out(tmp_path: Path) -> None:
     )
     found = read(tmp_path, log)
     assert found.alike == (1, 2, 3)
-    assert found.first is not None
     assert found.first.meaning is OUT_OF_MEMORY
 
 
@@ -285,7 +262,6 @@ def test_who_cannot_connect_tries_again(tmp_path: Path) -> None:
         "host).\n"
     )
     alone = read(tmp_path, tries).first
-    assert alone is not None
     assert alone.role is FailureRole.WAIT
     assert read(tmp_path, tries, TRACEBACK).first is not None
     assert "KeyError" in str(read(tmp_path, tries, TRACEBACK).first)
@@ -299,7 +275,6 @@ DIED = (
 
 def test_a_worker_of_ray_that_ended_is_not_the_driver(tmp_path: Path) -> None:
     found = read(tmp_path, DIED + TRACEBACK.rpartition("KeyError")[0])
-    assert found.first is not None
     assert (found.first.by.tag, found.first.by.host, found.first.place) == ("pid=912", "10.0.0.7", None)
 
 
@@ -307,7 +282,6 @@ def test_who_had_called_a_worker_of_ray_does_not_have_its_number(tmp_path: Path)
     found = read(
         tmp_path, "ray.exceptions.ActorDiedError: The actor died unexpectedly.\n    class_name: Actor\n    pid: 87\n"
     )
-    assert found.first is not None
     assert (found.first.role, found.first.by) == (FailureRole.PEER, Speaker())
     assert found.because == "the process that ended first (pid=87) is not in this log"
 
@@ -316,7 +290,6 @@ def test_ranks_that_lost_one_which_the_launcher_saw_fail(tmp_path: Path) -> None
     lost = "".join(prefixed(f"[rank{rank}]: ", PEER) for rank in (3, 5))
     saw = "E1 torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: 1) local_rank: 7 (pid: 9) of x\n"
     first = read(tmp_path, lost + saw).first
-    assert first is not None
     assert (first.by.local_rank, first.summary) == (7, "exit code 1")
 
 
@@ -324,7 +297,6 @@ def test_ranks_that_lost_one_which_the_launcher_saw_fail(tmp_path: Path) -> None
 def test_a_rank_that_another_one_says_is_gone(cut: str, tmp_path: Path) -> None:
     told = "[rank2]: . This may indicate a possible application crash on rank 0 or a network set up issue.\n"
     found = read(tmp_path, told + cut)
-    assert found.first is not None
     assert (found.first.by.rank, found.first.role) == (2, FailureRole.PEER)
     assert found.because == "the process that ended first (rank 0) is not in this log"
 
@@ -336,13 +308,11 @@ def test_what_stands_behind_the_error_of_a_rank_that_lost_another_is_not_first(t
         read(tmp_path, prefixed("[rank3]: ", PEER) + cut),
     )
     assert before.first is not None
-    assert behind.first is not None
     assert (before.first.by.rank, behind.first.by.rank) == (5, 3)
 
 
 def test_an_error_without_a_name_of_one_of_several_tasks(tmp_path: Path) -> None:
     found = read(tmp_path, f"{TRACEBACK}srun: error: n1: tasks 2-7: Exited with exit code 1\n")
-    assert found.first is not None
     assert (found.first.by, [each.ranks for each in found.following]) == (Speaker(), [(2, 3, 4, 5, 6, 7)])
 
 
@@ -358,7 +328,6 @@ def test_ranks_that_timed_out_where_the_line_of_the_watchdog_is_missing(tmp_path
         "debug info. Last enqueued NCCL work: 6, last completed NCCL work: 6.\n"
     )
     found = read(tmp_path, line.format(1) + line.format(6))
-    assert found.first is not None
     assert (found.alike, found.first.role) == ((1, 6), FailureRole.WAIT)
 
 
@@ -367,7 +336,6 @@ def test_a_job_that_the_scheduler_took_back_before_its_tasks_ended(tmp_path: Pat
     end = "srun: error: n1: tasks 2-3: Exited with exit code 1\n"
     stopped, failed = read(tmp_path, back + end).first, read(tmp_path, end + back).first
     assert stopped is not None
-    assert failed is not None
     assert (stopped.role, failed.role) == (FailureRole.STOPPED, FailureRole.OWN)
 
 
@@ -375,14 +343,12 @@ def test_what_a_launcher_says_when_it_ends_its_processes(tmp_path: Path) -> None
     ends = "W1 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 15 closing signal SIGTERM\n"
     alone, after = read(tmp_path, ends).first, read(tmp_path, ends + TRACEBACK).first
     assert alone is not None
-    assert after is not None
     assert (alone.role, after.summary) == (FailureRole.STOPPED, "KeyError: 'label'")
 
 
 def test_the_only_rank_of_a_node(tmp_path: Path) -> None:
     said = "INFO:torch.distributed.elastic.agent.server.api:[default] Rendezvous complete for workers. Result:\n"
     first = read(tmp_path, f"{said}  local_ranks=[0]\n  global_ranks=[5]\n{TRACEBACK}").first
-    assert first is not None
     assert first.by.rank == 5
 
 
@@ -392,7 +358,6 @@ def test_a_launcher_that_has_lost_the_first_node(tmp_path: Path) -> None:
         "send a keep-alive heartbeat to the rendezvous 'job' due to an error of type RendezvousConnectionError.\n"
     )
     first = read(tmp_path, lost).first
-    assert first is not None
     assert (first.by.host, first.role) == ("node1.local", FailureRole.PEER)
 
 
@@ -400,7 +365,6 @@ def test_an_exit_that_came_later_is_not_alike(tmp_path: Path) -> None:
     one = "  time      : 2024-08-13_10:20:5{0}\n  rank      : {1} (local_rank: {1})\n  exitcode  : 1 (pid: 7)\n"
     text = f"[1]:\n{one.format(9, 3)}Root Cause (first observed failure):\n[0]:\n{one.format(4, 1)}"
     found = read(tmp_path, text)
-    assert found.first is not None
     assert (found.first.by.rank, found.alike) == (1, (1,))
 
 
@@ -411,7 +375,6 @@ def test_the_events_of_an_old_launcher_name_the_ranks_that_failed(tmp_path: Path
     )
     text = event.format(state="SUCCEEDED", rank=2) + "".join(event.format(state="FAILED", rank=rank) for rank in (3, 4))
     found = read(tmp_path, text)
-    assert found.first is not None
     assert (found.alike, found.first.by.host) == ((3, 4), "node7")
     assert "does not tell why" in (found.first.explained.means if found.first.explained else "")
 
@@ -427,8 +390,6 @@ def test_the_events_of_an_old_launcher_name_the_ranks_that_failed(tmp_path: Path
 )
 def test_what_an_exit_code_says(end: str, word: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"ERROR:torch.distributed.elastic:failed ({end}) local_rank: 1 (pid: 7)\n").first
-    assert first is not None
-    assert first.explained is not None
     assert word in first.explained.means
 
 
@@ -449,14 +410,12 @@ def test_what_an_exit_code_says(end: str, word: str, tmp_path: Path) -> None:
 )
 def test_a_line_that_says_by_itself_why_nothing_was_trained(line: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"epoch 1\n{line}\n").first
-    assert first is not None
     assert first.meaning is not None
 
 
 def test_a_scheduler_that_tells_of_memory(tmp_path: Path) -> None:
     text = "slurmstepd: error: Detected 1 oom_kill event in StepId=43622791.0. Some of them.\n"
     found = read(tmp_path, prefixed("[rank0]: ", PEER) + text)
-    assert found.first is not None
     assert "memory" in (found.first.meaning.means if found.first.meaning else "")
 
 
@@ -464,21 +423,18 @@ def test_a_job_that_was_told_to_end(tmp_path: Path) -> None:
     first = read(
         tmp_path, "slurmstepd: error: *** JOB 912 ON gpu7 CANCELLED AT 2024-05-07T15:51:09 DUE TO TIME LIMIT ***\n"
     ).first
-    assert first is not None
     assert first.role is FailureRole.STOPPED
 
 
 def test_a_launcher_that_speaks_in_the_middle_of_a_line(tmp_path: Path) -> None:
     launcher = "E1128 21:12:50 3139541 api.py:874] failed (exitcode: 1) local_rank: 0 (pid: 12) of binary: python"
     found = read(tmp_path, prefixed("[rank0]: ", PEER) + f"[rank1]: {launcher}\n")
-    assert found.first is not None
     assert (found.first.by.rank, found.first.role, found.following) == (0, FailureRole.PEER, ())
 
 
 def test_a_launcher_of_deepspeed(tmp_path: Path) -> None:
     line = "[2023-04-14 13:11:27,885] [ERROR] [launch.py:434] ['python3', 'main.py'] exits with return code = -9"
     found = read(tmp_path, line + "\n")
-    assert found.first is not None
     assert found.first.summary == "killed by SIGKILL"
 
 
@@ -488,7 +444,6 @@ def test_an_error_of_a_launcher_that_is_told_to_end_is_no_failure(tmp_path: Path
         "    result_kill = subprocess.Popen(kill_cmd, env=env)\nNameError: free variable 'kill_cmd'\n"
     )
     found = read(tmp_path, f"Traceback (most recent call last):\n{handler}")
-    assert found.first is not None
     assert found.first.role is FailureRole.STOPPED
 
 
@@ -505,9 +460,7 @@ def test_what_a_shell_and_the_scheduler_say_of_one_process(tmp_path: Path) -> No
 )  # fmt: skip
 def test_a_program_that_says_that_it_was_stopped(said: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"step 1\n{said}\n").first
-    assert first is not None
     assert first.role is FailureRole.STOPPED
-    assert first.meaning is not None
     assert "Ctrl-C" in first.meaning.means
 
 
@@ -515,14 +468,12 @@ def test_a_program_that_says_that_it_was_stopped(said: str, tmp_path: Path) -> N
 def test_a_table_whose_blanks_are_gone(front: str, tmp_path: Path) -> None:
     text = "".join(f"{front}{line.strip()}\n" for line in TABLE.splitlines())
     first = read(tmp_path, text).first
-    assert first is not None
     assert (first.by.rank, first.text, first.root) == (2, "exit code 1", True)
 
 
 @pytest.mark.parametrize("front", ["", "=== train.py FAILED --- Failures: <NO_OTHER_FAILURES> --- "])
 def test_a_table_that_a_page_has_drawn_into_one_line(front: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"{front}{' '.join(TABLE.split())}\n").first
-    assert first is not None
     assert (first.by.rank, first.by.host, first.text, first.root) == (2, "node1", "exit code 1", True)
 
 
@@ -532,7 +483,6 @@ def test_columns_of_a_program_are_no_table_of_a_launcher(tmp_path: Path) -> None
 
 def test_a_table_that_begins_in_the_middle_of_a_name(tmp_path: Path) -> None:
     first = read(tmp_path, f"ildFailedError:\n=====\ntrain.py FAILED\n-----\n{TABLE}").first
-    assert first is not None
     assert (first.by.rank, first.root) == (2, True)
 
 
@@ -546,7 +496,6 @@ def test_a_table_that_begins_in_the_middle_of_a_name(tmp_path: Path) -> None:
 )
 def test_the_only_process_of_a_launcher(command: str, local: int | None, tmp_path: Path) -> None:
     first = read(tmp_path, f"subprocess.CalledProcessError: Command '['/usr/bin/python', {command}\n").first
-    assert first is not None
     assert (first.text, first.by.local_rank) == ("exit code 1", local)
 
 
@@ -560,10 +509,7 @@ def test_a_command_that_the_program_called_is_its_own_error(tmp_path: Path) -> N
         'Traceback (most recent call last):\n  File "/job/train.py", line 348, in main\n    trainer.train()\n'
     )
     first = read(tmp_path, prefixed("[rank0]: ", text)).first
-    assert first is not None
-    assert first.place is not None
     assert (first.by.rank, first.place.line, first.exit) == (0, 348, False)
-    assert first.meaning is not None
     assert "Compiling an extension" in first.meaning.means
 
 
@@ -571,7 +517,6 @@ def test_a_process_of_horovod(tmp_path: Path) -> None:
     launcher = '  File "/home/u/virtualenvs/a/bin/horovodrun", line 8, in <module>\n'
     text = f"Process 2 exit with status code 137.\nTraceback (most recent call last):\n{launcher}"
     first = read(tmp_path, text).first
-    assert first is not None
     assert (first.by.rank, first.text) == (2, "killed by SIGKILL")
 
 
@@ -583,7 +528,6 @@ def test_a_launcher_that_speaks_behind_what_a_process_has_not_ended(tmp_path: Pa
         " local_rank: 1 (pid: 20184) of binary: python\n"
     )
     first = read(tmp_path, text).first
-    assert first is not None
     assert (first.by.local_rank, first.role) == (1, FailureRole.OWN)
     assert "SIGTERM" not in first.text
 
@@ -599,12 +543,10 @@ def test_an_exception_of_mp_spawn_without_a_text_is_not_what_failed(tmp_path: Pa
         '  File "/job/train.py", line 5, in worker\n    loss = model(batch)\n'
     )
     first = read(tmp_path, text).first
-    assert first is not None
     assert (first.by.rank, first.place and first.place.line) == (2, 5)
 
 
 def test_whoever_started_what_failed_fails_after_it(tmp_path: Path) -> None:
     starter = TRACEBACK.replace("KeyError: 'label'", "RuntimeError: Step 1 exited with non-zero status 1")
     first = read(tmp_path, f"{starter}its output:\n\nOutOfMemoryError: CUDA out of memory. Tried to allocate\n").first
-    assert first is not None
     assert first.summary.startswith("OutOfMemoryError")

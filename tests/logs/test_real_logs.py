@@ -91,7 +91,6 @@ CASES = [
 def test_who_failed_first(kind: str, ranks: set[int], role: FailureRole, rules: set[str], tmp_path: Path) -> None:
     found = diagnosed(kind, tmp_path)
     first = found.first
-    assert first is not None
     assert first.by.rank in ranks, found
     assert first.role is role
     assert (first.place.line if first.place else None) == marked(kind)
@@ -111,7 +110,6 @@ def test_a_rank_of_a_spawn(tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     log.write_text(warm.run([str(script)], cwd=tmp_path).stderr)
     first = read_logs([str(log)]).first
-    assert first is not None
     assert (first.by.rank, first.place and first.place.line, first.summary) == (1, 6, "ValueError: wrong shape")
 
 
@@ -127,7 +125,6 @@ def test_a_rank_of_a_spawn_whose_program_logs_its_errors(tmp_path: Path) -> None
     log = tmp_path / "job.log"
     log.write_text(warm.run([str(script)], cwd=tmp_path).stderr)
     found = read_logs([str(log)])
-    assert found.first is not None
     assert (found.first.by.rank, found.following) == (1, ())
 
 
@@ -136,7 +133,6 @@ def test_stacks_that_were_taken_of_a_hang(tmp_path: Path) -> None:
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--redirects", "3"]
     assert warm.run([*launcher, "--log-dir", str(tmp_path), str(JOB), "stacks_of_a_hang"], cwd=tmp_path).returncode
     found = read_logs([str(tmp_path)])
-    assert found.first is not None
     assert found.first.role is WAIT
     stood = {each.by.local_rank: each.place for each in [found.first, *(other.failure for other in found.following)]}
     assert set(stood) == {0, 1}
@@ -148,8 +144,6 @@ def test_stacks_that_were_taken_of_a_hang(tmp_path: Path) -> None:
 
 def test_the_error_that_led_to_another_is_the_one_to_explain(tmp_path: Path) -> None:
     first = diagnosed("error_that_led_to_another", tmp_path).first
-    assert first is not None
-    assert first.meaning is not None
     assert "does not fit the model" in first.meaning.means
 
 
@@ -163,7 +157,6 @@ def test_a_rank_of_a_spawn_that_is_killed(tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     log.write_text(warm.run([str(script)], cwd=tmp_path).stderr)
     first = read_logs([str(log)]).first
-    assert first is not None
     assert (first.by.rank, first.summary) == (1, "killed by SIGKILL")
 
 
@@ -172,8 +165,6 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "no_such_script.py"], cwd=tmp_path, capture_output=True, text=True)
     log.write_text(ended.stderr)
     first = read_logs([str(log)]).first
-    assert first is not None
-    assert first.meaning is not None
     assert "did not find the script" in first.meaning.means
 
 
@@ -181,7 +172,6 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
 def test_a_log_that_is_cut_off_anywhere(kind: str, tmp_path: Path) -> None:
     """What is left tells less, and nothing else: people show a part of their log."""
     whole = diagnosed(kind, tmp_path)
-    assert whole.first is not None
     assert whole.first.meaning is None or whole.first.place
     log = tmp_path / "job.log"
     lines = log.read_text().splitlines(keepends=True)

@@ -35,9 +35,7 @@ NO_RULE = """  Rank 0 waits in all_reduce number 19 at lock.py:12 in `train`. Ra
 def test_what_a_watched_run_has_told_counts(report: str, line: int, code: str, begin: str, tmp_path: Path) -> None:
     found = read(tmp_path, TOLD_TO_END + BEGIN + report)
     first = found.first
-    assert first is not None
     assert first.place is not None
-    assert first.meaning is not None
     assert (first.by.rank, first.place.line, first.meaning.code, found.sure) == (0, line, code, True)
     assert first.text.startswith(begin)
     assert "\n" not in first.text
@@ -45,14 +43,12 @@ def test_what_a_watched_run_has_told_counts(report: str, line: int, code: str, b
 
 def test_a_report_of_lint_tells_of_no_run(tmp_path: Path) -> None:
     first = read(tmp_path, FINDING + TOLD_TO_END).first
-    assert first is not None
     assert first.role is FailureRole.STOPPED
 
 
 def test_another_finding_of_a_run_does_not_hide_its_error(tmp_path: Path) -> None:
     report = "train.py:9:1: warning: GPU807 slow-loader\n  The loader takes half of the time.\n\n"
     first = read(tmp_path, TRACEBACK + BEGIN + report).first
-    assert first is not None
     assert first.summary == "KeyError: 'label'"
 
 
@@ -60,6 +56,4 @@ def test_ranks_that_write_into_lines_of_each_other(tmp_path: Path) -> None:
     own, lost = (prefixed(name, text).splitlines() for name, text in (("[rank1]: ", TRACEBACK), ("[rank0]: ", PEER)))
     lines = [f"{one}{other}\n" for one, other in zip(own, lost, strict=False)]
     first = read(tmp_path, "".join(lines) + "\n".join(lost[len(own) :])).first
-    assert first is not None
-    assert first.place is not None
     assert (first.by.rank, first.place.line, first.summary) == (1, 20, "KeyError: 'label'")

@@ -53,15 +53,12 @@ def test_what_stands_in_front_of_a_line(prefix: str, speaker: Speaker) -> None:
 )
 def test_a_name_in_front_of_lines_is_known_by_a_traceback(front: str, host: str, tmp_path: Path) -> None:
     first = read(tmp_path, prefixed(front, TRACEBACK)).first
-    assert first is not None
     assert (first.text, first.by.host) == ("KeyError: 'label'", host)
-    assert first.place is not None
     assert first.place.line == 20
 
 
 def test_a_column_in_front_of_lines(tmp_path: Path) -> None:
     first = read(tmp_path, prefixed("        | [rank3]: ", TRACEBACK)).first
-    assert first is not None
     assert (first.text, first.by.rank) == ("KeyError: 'label'", 3)
 
 
@@ -86,7 +83,6 @@ def test_what_the_name_of_a_file_says(path: str, speaker: Speaker) -> None:
 def test_a_progress_bar_in_front(tmp_path: Path) -> None:
     bar = "".join(f"\r 1021/100000 [45:{second:02}<51:20:53,  1.87s/it]" for second in range(60))
     first = read(tmp_path, f"{bar}{timeout(2, 45390)}\n").first
-    assert first is not None
     assert (first.by.rank, first.role) == (2, FailureRole.WAIT)
 
 
@@ -98,7 +94,6 @@ def test_colours_are_taken_off() -> None:
 def test_ranks_that_torch_names_itself(tmp_path: Path) -> None:
     told = "\t   - [1] finished collective #2, but didn't join collective #3 (count from 1)"
     found = read(tmp_path, f"{timeout(0, 3)}\n{told}\n")
-    assert found.missing is not None
     assert (found.missing.ranks, found.sure) == ((1,), True)
 
 
@@ -107,7 +102,6 @@ def test_a_message_that_runs_on_behind_a_progress_bar_and_is_cut_off(tmp_path: P
     first = read(
         tmp_path, f"{bar}[rank5]:[E602 11:17:52.1 x.cpp:632] [Rank 5] Watchdog caught collective operati\n"
     ).first
-    assert first is not None
     assert (first.by.rank, first.role) == (5, FailureRole.WAIT)
     assert "did not end in its time" in (first.meaning.means if first.meaning else "")
 
@@ -115,14 +109,12 @@ def test_a_message_that_runs_on_behind_a_progress_bar_and_is_cut_off(tmp_path: P
 @pytest.mark.parametrize("mark", ["`", '"', "'", "> ", "**", "“"])
 def test_an_error_behind_a_mark(mark: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"{mark}Exception: Could not find the transformer layer class to wrap in the model.\n").first
-    assert first is not None
     assert first.meaning is not None
 
 
 def test_a_curly_apostrophe(tmp_path: Path) -> None:
     told = "RuntimeError: Lightning can\u2019t create new processes if CUDA is already initialized.\n"
     first = read(tmp_path, told).first
-    assert first is not None
     assert first.meaning is not None
 
 
@@ -130,7 +122,6 @@ def test_an_error_that_is_quoted(tmp_path: Path) -> None:
     first = read(
         tmp_path, "I got\n`RuntimeError: ``sharded_state_dict`` can only be used when parameters are flatten`\n"
     ).first
-    assert first is not None
     assert first.meaning is not None
 
 
@@ -138,7 +129,6 @@ def test_an_error_in_bold_letters(tmp_path: Path) -> None:
     first = read(
         tmp_path, TRACEBACK.replace("KeyError: 'label'", "**RuntimeError: CUDA out of memory.** Tried to")
     ).first
-    assert first is not None
     assert (first.place and first.place.line, first.meaning and first.meaning.library) == (20, "torch")
 
 
@@ -160,7 +150,6 @@ def test_an_error_in_bold_letters(tmp_path: Path) -> None:
 )
 def test_an_error_that_names_who_tells_it(text: str, rank: int, tmp_path: Path) -> None:
     first = read(tmp_path, f"{text}\n").first
-    assert first is not None
     assert first.by.rank == rank
 
 
@@ -172,13 +161,11 @@ def test_an_error_in_a_list_of_bold_ones(tmp_path: Path) -> None:
 def test_colours_of_which_the_escape_has_become_another_sign(tmp_path: Path) -> None:
     red = "\ufffd[36m(Worker pid=4183, ip=10.3.32.122)\ufffd[0m "
     first = read(tmp_path, prefixed(red, TRACEBACK)).first
-    assert first is not None
     assert first.by.host == "10.3.32.122"
 
 
 @pytest.mark.parametrize("front", ["# ", "704.7s\t1462\t", "12.1s 7 ", "ERROR 04-14 13:53:52 worker_base.py:593] "])
 def test_what_people_and_notebooks_put_in_front(front: str, tmp_path: Path) -> None:
     first = read(tmp_path, prefixed(front, TRACEBACK)).first
-    assert first is not None
     assert first.summary == "KeyError: 'label'"
     assert first.place is not None

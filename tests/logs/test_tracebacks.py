@@ -14,9 +14,7 @@ from tests.logs.samples import PEER, TRACEBACK, prefixed, read
 @pytest.mark.parametrize("quote", [repr, json.dumps, lambda text: str(text.splitlines(keepends=True))])
 def test_a_traceback_that_was_written_into_one_line(quote: Callable[[str], str], tmp_path: Path) -> None:
     first = read(tmp_path, f'{{"message": {quote(TRACEBACK)}, "code": 1}}\n').first
-    assert first is not None
     assert first.text.startswith("KeyError: 'label'")
-    assert first.place is not None
     assert (first.place.path, first.place.line) == ("/job/train.py", 20)
 
 
@@ -24,7 +22,6 @@ def test_two_that_write_at_once(tmp_path: Path) -> None:
     mine, yours = prefixed("[rank0]: ", PEER).splitlines(), prefixed("[rank1]: ", TRACEBACK).splitlines()
     both = [line for pair in zip(mine, yours, strict=False) for line in pair] + mine[len(yours) :]
     first = read(tmp_path, "\n".join(both)).first
-    assert first is not None
     assert (first.by.rank, first.place and first.place.line) == (1, 20)
 
 
@@ -32,7 +29,6 @@ def test_an_error_that_was_handled_and_another_raised(tmp_path: Path) -> None:
     handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
     text = TRACEBACK + handled + TRACEBACK.replace("KeyError: 'label'", "RuntimeError: CUDA out of memory. Tried to")
     first = read(tmp_path, text).first
-    assert first is not None
     assert first.summary.startswith("RuntimeError: CUDA out of memory")
 
 
@@ -48,8 +44,6 @@ def test_a_traceback_in_a_box(tmp_path: Path) -> None:
         "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
     )
     first = read(tmp_path, boxed).first
-    assert first is not None
-    assert first.place is not None
     assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 33, "main")
     assert "has failed" in (first.meaning.means if first.meaning else "")
 
@@ -65,21 +59,18 @@ def test_an_error_in_a_replica_whose_traceback_is_cut_off(tmp_path: Path) -> Non
         'Original Traceback (most recent call last):\n  File "/x/site-packages/torch/nn/parallel/a.py", line 3, in f\n'
     )
     first = read(tmp_path, caught + inner).first
-    assert first is not None
     assert (first.place and first.place.line, first.summary[:33]) == (20, "RuntimeError: Caught RuntimeError")
 
 
 def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
     ignored = "Exception ignored in: <function _Iter.__del__ at 0x7f>\n" + TRACEBACK.replace("20", "21")
     first = read(tmp_path, ignored + "\n" + TRACEBACK.replace("label", "image")).first
-    assert first is not None
     assert (first.summary, first.place and first.place.line) == ("KeyError: 'image'", 20)
 
 
 def test_a_rank_of_a_spawn_of_which_only_the_begin_is_left(tmp_path: Path) -> None:
     log = '-- Process 3 terminated with the following error:\nTraceback (most recent call last):\n  File "/home/x/spa'
     first = read(tmp_path, log).first
-    assert first is not None
     assert (first.by.rank, first.cut) == (3, True)
 
 
@@ -93,11 +84,8 @@ def test_an_error_whose_lines_ran_into_others(tmp_path: Path) -> None:
         "Parameters which did not receive grad for rank 4: head.bias\n"
     )
     first = read(tmp_path, log).first
-    assert first is not None
     assert first.by.rank == 4
-    assert first.place is not None
     assert first.place.line == 31
-    assert first.meaning is not None
     assert first.meaning.code == "GPU112"
 
 
@@ -114,8 +102,6 @@ def test_an_error_whose_lines_ran_into_others(tmp_path: Path) -> None:
 def test_a_traceback_of_a_notebook(frames: str, path: str, line: int, tmp_path: Path) -> None:
     text = f"RuntimeError      Traceback (most recent call last)\n{frames}\n\nRuntimeError: no gradient\n"
     first = read(tmp_path, text).first
-    assert first is not None
-    assert first.place is not None
     assert (first.place.path, first.place.line, first.summary) == (
         path,
         line,
@@ -126,8 +112,6 @@ def test_a_traceback_of_a_notebook(frames: str, path: str, line: int, tmp_path: 
 def test_a_text_on_the_line_after_its_type(tmp_path: Path) -> None:
     first = read(tmp_path, "RuntimeError:\nDistributedDataParallel is not needed when a module doesn't have any "
                  "parameter that requires a gradient.\n").first  # fmt: skip
-    assert first is not None
-    assert first.meaning is not None
     assert first.meaning.code == "GPU118"
 
 
@@ -135,15 +119,12 @@ def test_a_call_whose_begin_is_cut_off(tmp_path: Path) -> None:
     first = read(
         tmp_path, "job/train.py\", line 18, in <module>\n    import a\nModuleNotFoundError: No module named 'a'"
     ).first
-    assert first is not None
-    assert first.place is not None
     assert (first.place.path, first.place.line) == ("job/train.py", 18)
 
 
 def test_a_spawned_rank_is_named_where_its_traceback_is_cut_off(tmp_path: Path) -> None:
     parent = '  Traceback (most recent call last):\n    File "train.py", line 9, in main\n    spawn()\n  Exception:\n\n'
     first = read(tmp_path, f"{parent}  -- Process 7 terminated with the following error:\n  Traceb").first
-    assert first is not None
     assert (first.by.rank, first.place) == (7, None)
 
 
@@ -151,14 +132,12 @@ def test_a_spawned_rank_is_named_where_its_traceback_is_cut_off(tmp_path: Path) 
 def test_a_traceback_that_is_indented_below_its_first_line(before: str, tmp_path: Path) -> None:
     first, *rest = TRACEBACK.splitlines()
     found = read(tmp_path, "\n".join([first, *(before + line for line in rest)]) + "\n\nAny idea?\n").first
-    assert found is not None
     assert (found.summary, found.place and found.place.line) == ("KeyError: 'label'", 20)
 
 
 def test_a_traceback_that_blanks_run_on(tmp_path: Path) -> None:
     told = " ".join(line.strip() for line in TRACEBACK.splitlines() if "~" not in line)
     first = read(tmp_path, f"> the same here. {told}\n").first
-    assert first is not None
     assert (first.text, first.place and first.place.line) == ("KeyError: 'label'", 20)
 
 
@@ -167,9 +146,7 @@ def test_of_a_chain_the_library_says_what_it_was_for(tmp_path: Path) -> None:
     handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
     hub = TRACEBACK.replace("KeyError: 'label'", "OSError: We couldn't connect to 'https://huggingface.co' to load it")
     first = read(tmp_path, refused + handled + hub).first
-    assert first is not None
     assert first.role is FailureRole.OWN
-    assert first.meaning is not None
     assert "Hugging Face Hub" in first.meaning.means
 
 
@@ -182,16 +159,12 @@ def test_where_an_error_was_raised_says_what_it_means(tmp_path: Path) -> None:
 
 def test_a_traceback_that_is_cut_off_says_so(tmp_path: Path) -> None:
     first = read(tmp_path, TRACEBACK.rpartition("KeyError")[0]).first
-    assert first is not None
-    assert first.explained is not None
     assert "not the error itself" in first.explained.means
 
 
 def test_a_package_that_runs_from_its_repository_is_no_line_of_the_program(tmp_path: Path) -> None:
     below = '  File "/work/fairscale/fairscale/nn/flatten.py", line 242, in load\n    load()\nKeyError'
     first = read(tmp_path, TRACEBACK.replace("KeyError", below)).first
-    assert first is not None
-    assert first.place is not None
     assert first.place.path == "/job/train.py"
 
 
@@ -200,8 +173,6 @@ def test_a_traceback_that_an_editor_shows_the_other_way_round(tmp_path: Path) ->
     shown = [*calls, ("/job/train.py", 98, "<module>", "main()")]
     text = "".join(f'  File "{path}", line {line}, in {name}\n    {source}\n' for path, line, name, source in shown)
     first = read(tmp_path, f"\n{text}").first
-    assert first is not None
-    assert first.place is not None
     assert (first.place.path, first.place.line) == ("/job/dist.py", 22)
 
 
@@ -218,7 +189,6 @@ def test_a_traceback_that_an_editor_shows_the_other_way_round(tmp_path: Path) ->
 )
 def test_what_others_say_does_not_belong_to_an_error(line: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"{TRACEBACK}{line}\n").first
-    assert first is not None
     assert first.text == "KeyError: 'label'"
 
 
@@ -227,7 +197,6 @@ def test_lines_that_ran_into_those_of_a_process_that_stands_less_far(tmp_path: P
     begin = "Traceback (most recent call last):\n"
     lines = "".join('  File "/job/{}", line {}, in f\n'.format(*each.split(":")) for each in calls)
     first = read(tmp_path, f"{begin}{begin}{lines}RuntimeError: CUDA out of memory. Tried to\n").first
-    assert first is not None
     assert (first.place and first.place.path, first.place and first.place.line) == ("/job/engine.py", 35)
 
 
@@ -235,7 +204,6 @@ def test_whose_calls_those_of_the_only_error_are(tmp_path: Path) -> None:
     told = "Parameter indices which did not receive grad for rank 3: 0 1 2\n"
     cut = 'Traceback (most recent call last):\n  File "/job/train.py", line 28, in main\n    x = model(y)\n'
     first = read(tmp_path, told + cut).first
-    assert first is not None
     assert (first.by.rank, first.place and first.place.line) == (3, 28)
 
 
@@ -243,8 +211,6 @@ def test_the_last_line_of_a_traceback_alone(tmp_path: Path) -> None:
     first = read(
         tmp_path, "RuntimeError: Expected to have finished reduction in the prior iteration before starting\n"
     ).first
-    assert first is not None
-    assert first.meaning is not None
     assert first.meaning.code == "GPU112"
 
 
@@ -256,14 +222,11 @@ def test_a_program_that_its_installer_started_is_named(tmp_path: Path) -> None:
         '  File "/x/envs/a/lib/python3.8/site-packages/gan/cli.py", line 163, in train\n'
     )
     first = read(tmp_path, f"Traceback (most recent call last):\n{calls}KeyError: 'x'\n").first
-    assert first is not None
-    assert first.place is not None
     assert first.place.line == 163
 
 
 def test_a_traceback_after_control_c_is_of_a_program_that_was_stopped(tmp_path: Path) -> None:
     first = read(tmp_path, '^CTraceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\n').first
-    assert first is not None
     assert first.role is FailureRole.STOPPED
 
 
@@ -280,9 +243,7 @@ def test_processes_that_write_their_last_lines_at_once(line: str, text: str, tmp
     frame = '  File "/job/train.py", line 20, in main\n'
     begin = "Traceback (most recent call last):\n"
     first = read(tmp_path, f"{begin}{begin}{frame}{frame}    label()\n{line}\n").first
-    assert first is not None
     assert first.text == text
-    assert first.place is not None
     assert first.place.line == 20
 
 
@@ -294,7 +255,6 @@ def test_processes_that_write_their_last_lines_at_once(line: str, text: str, tmp
 def test_output_between_the_calls_is_no_error(between: str, tmp_path: Path) -> None:
     lines = TRACEBACK.splitlines(keepends=True)
     first = read(tmp_path, "".join([*lines[:2], f"{between}\n", *lines[2:]])).first
-    assert first is not None
     assert first.text == "KeyError: 'label'"
 
 
@@ -306,14 +266,12 @@ def test_output_between_the_calls_is_no_error(between: str, tmp_path: Path) -> N
 )  # fmt: skip
 def test_what_does_not_belong_to_the_text_of_an_error(after: str, tmp_path: Path) -> None:
     first = read(tmp_path, f"{TRACEBACK}{after}\n").first
-    assert first is not None
     assert first.text == "KeyError: 'label'"
 
 
 def test_a_text_goes_on_where_each_line_has_a_time(tmp_path: Path) -> None:
     text = TRACEBACK.replace("KeyError: 'label'", "ValueError: first\nand second")
     first = read(tmp_path, prefixed("2024-05-07T15:51:09.140Z ", text)).first
-    assert first is not None
     assert first.text == "ValueError: first\nand second"
 
 
@@ -323,15 +281,12 @@ def test_an_error_that_led_to_the_one_of_a_spawned_rank(tmp_path: Path) -> None:
     chain = f"{TRACEBACK}\nDuring handling of the above exception, another exception occurred:\n\n{second}"
     told = f"-- Process 3 terminated with the following error:\n{chain}"
     found = read(tmp_path, f"2024-06-07 20:35:09 - ended\n{chain}2024-06-07 20:35:10 - end\n{told}")
-    assert found.first is not None
     assert (found.first.by.rank, found.first.summary, found.following) == (3, "RuntimeError: no batch", ())
 
 
 def test_a_library_that_runs_from_its_repository_is_not_the_program(tmp_path: Path) -> None:
     called = '  File "/opt/NeMo/nemo/core/classes/common.py", line 524, in from_config_dict\n    raise e\n'
     first = read(tmp_path, TRACEBACK.replace("KeyError", f"{called}KeyError")).first
-    assert first is not None
-    assert first.place is not None
     assert first.place.path == "/job/train.py"
 
 
@@ -341,15 +296,11 @@ def test_of_a_spawned_rank_an_error_without_calls_led_to_another(tmp_path: Path)
         f"During handling of the above exception, another exception occurred:\n\n{TRACEBACK}"
     )
     first = read(tmp_path, text).first
-    assert first is not None
-    assert first.place is not None
     assert (first.by.rank, first.place.line, first.summary) == (3, 20, "OSError: [Errno 5] Input/output error")
 
 
 def test_an_example_of_a_library_is_the_program(tmp_path: Path) -> None:
     first = read(tmp_path, TRACEBACK.replace("/job/train.py", "/w/transformers/transformers/examples/run.py")).first
-    assert first is not None
-    assert first.place is not None
     assert first.place.line == 20
 
 
@@ -359,7 +310,6 @@ def test_a_call_that_a_terminal_has_broken(at: str, tmp_path: Path) -> None:
     cut = call.index(", line") + len(at)
     text = prefixed("[rank3]: ", TRACEBACK).replace(call, f"{call[:cut]}\n{call[cut:]}")
     first = read(tmp_path, text).first
-    assert first is not None
     assert (first.by.rank, first.text, first.place and first.place.line) == (3, "KeyError: 'label'", 20)
 
 
@@ -367,8 +317,6 @@ def test_a_call_that_a_terminal_has_broken(at: str, tmp_path: Path) -> None:
 def test_a_library_in_the_folder_of_its_sources(folder: str, tmp_path: Path) -> None:
     call = f'  File "/home/u/{folder}/fabric/fabric.py", line 736, in load\n'
     first = read(tmp_path, TRACEBACK.replace("KeyError", f"{call}KeyError")).first
-    assert first is not None
-    assert first.place is not None
     assert first.place.line == 20
 
 
@@ -377,7 +325,6 @@ def test_a_traceback_all_of_which_is_indented(call: str, tmp_path: Path) -> None
     """Also where somebody has taken away the blanks before its calls."""
     lines = [f"{call}{line.strip()}" if line.startswith(" ") else line for line in TRACEBACK.splitlines()]
     first = read(tmp_path, prefixed("    ", "\n".join(lines))).first
-    assert first is not None
     assert first.summary == "KeyError: 'label'"
 
 
@@ -397,22 +344,18 @@ def test_a_traceback_all_of_which_is_indented(call: str, tmp_path: Path) -> None
 def test_the_line_is_the_programs_own_and_who_raised_it_is_told(tmp_path: Path, inner: str, library: str) -> None:
     text = f'{BEGIN}:\n  File "/job/train.py", line 20, in main\n    work()\n{inner}\n    work()\nValueError: bad\n'
     first = read(tmp_path, text).first
-    assert first is not None
-    assert first.place is not None
     assert (first.place.path, first.library) == ("/job/train.py" if library else "/job/model.py", library)
 
 
 def test_numbers_that_something_has_put_in_front_of_lines(tmp_path: Path) -> None:
     lines = TRACEBACK.splitlines()
     first = read(tmp_path, "\n".join(f"[{2318 + number}] {line}" for number, line in enumerate(lines))).first
-    assert first is not None
     assert (first.text, first.place and first.place.line) == ("KeyError: 'label'", 20)
 
 
 def test_an_error_that_stands_above_its_calls(tmp_path: Path) -> None:
     text = 'RuntimeError: Odd thing.\n  File "/job/save.py", line 38, in save\n    torch.save(state, path)\n'
     first = read(tmp_path, text).first
-    assert first is not None
     assert (first.text, first.place and first.place.line) == ("RuntimeError: Odd thing.", 38)
 
 
@@ -429,27 +372,23 @@ def test_of_tracebacks_that_ran_into_each_other_the_error_is_kept(tmp_path: Path
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
     )
     first = read(tmp_path, "\n".join((*mixed, *launcher))).first
-    assert first is not None
     assert (first.summary, first.by.local_rank, first.place and first.place.line) == (error, 0, 20)
 
 
 def test_a_notebook_names_the_error_before_its_calls(tmp_path: Path) -> None:
     first = read(tmp_path, f"KeyError                 {BEGIN}\n<command-1> in <module>\n----> 2 fit()\n").first
-    assert first is not None
     assert (first.text, first.place and first.place.line) == ("KeyError", 2)
 
 
 def test_the_error_of_a_replica_whose_traceback_is_missing(tmp_path: Path) -> None:
     raised = "RuntimeError: Caught RuntimeError in replica 3 on device 3.\n\nRuntimeError: CUDA out of memory. Tried to"
     first = read(tmp_path, TRACEBACK.replace("KeyError: 'label'", raised)).first
-    assert first is not None
     assert (first.summary[:32], first.place and first.place.line) == ("RuntimeError: CUDA out of memory", 20)
 
 
 def test_lines_of_a_logger_that_a_terminal_has_drawn_into_one(tmp_path: Path) -> None:
     front = "2025-10-31 03:11:02,473 - tuner - INFO - [rank3]: "
     first = read(tmp_path, f"{front}{f'     {front}'.join(TRACEBACK.splitlines())}\n").first
-    assert first is not None
     assert (first.by.rank, first.text, first.place and first.place.line) == (3, "KeyError: 'label'", 20)
 
 
@@ -457,7 +396,6 @@ def test_the_code_of_an_npu_stands_behind_the_error(tmp_path: Path) -> None:
     code = "EJ0001: 2024-05-21-11:57:54.167.645 Failed to initialize the HCCP process."
     error = f"RuntimeError: [ERROR] HCCL error in: x.cpp:64\n[ERROR] 2024-05-21-11:57 (PID:9, RankID:3) fails.\n{code}"
     first = read(tmp_path, TRACEBACK.replace("KeyError: 'label'", error)).first
-    assert first is not None
     assert (first.by.rank, "still in use" in (first.meaning.means if first.meaning else "")) == (3, True)
 
 
@@ -465,7 +403,6 @@ def test_only_the_first_line_of_an_error_has_the_name_of_its_rank(tmp_path: Path
     """What a process writes at once is one line to the launcher; a progress bar in between is of another."""
     error = "[rank1]: RuntimeError: [enforce fail at inline_container.cc:764] .\n"
     first = read(tmp_path, f"{error}    PytorchStreamWriter failed writing file data/0\n  0%|    | 0/8\n").first
-    assert first is not None
     assert (first.by.rank, first.text.splitlines()[1:]) == (1, ["    PytorchStreamWriter failed writing file data/0"])
 
 
@@ -476,14 +413,11 @@ def test_a_task_that_failed_in_another_process_of_ray(tmp_path: Path) -> None:
     for name in ("", "ray.exceptions.RayTaskError(KeyError): "):
         told = f"{waits}{name}ray::Worker.next() (pid=481, ip=10.5.1.7, repr=<Worker>)\n{task}"
         first = read(tmp_path, told).first
-        assert first is not None
         assert (first.by.tag, first.by.host) == ("pid=481", "10.5.1.7")
-        assert first.place is not None
         assert first.place.path == "/job/train.py"
 
 
 def test_a_list_in_which_each_line_is_quoted(tmp_path: Path) -> None:
     lines = [f"- `[rank6]: {line}`\n" for line in (BEGIN + ":", "RuntimeError: NPU out of memory. Tried to allocate")]
     first = read(tmp_path, "".join(lines)).first
-    assert first is not None
     assert (first.by.rank, first.summary[:34]) == (6, "RuntimeError: NPU out of memory. T")

@@ -25,7 +25,6 @@ def test_a_rank_that_had_not_queued_the_collective_is_missing(tmp_path: Path) ->
         ]
     )
     found = read(tmp_path, text)
-    assert found.missing is not None
     assert (found.missing.ranks, found.missing.operation, found.sure) == ((2,), "allreduce", True)
 
 
@@ -33,13 +32,11 @@ def test_a_line_that_is_cut_off_tells_no_other_collective(tmp_path: Path) -> Non
     cut = timeout(2, 880).partition("REDUCE")[0]
     found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880), cut]))
     assert found.alike == (0, 1, 2)
-    assert found.missing is not None
     assert (found.missing.ranks, found.missing.operation, found.missing.mismatch) == ((), "allreduce", False)
 
 
 def test_ranks_that_waited_under_unlike_numbers(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([timeout(0, 96), timeout(0, 97), timeout(1, 64)]))
-    assert found.missing is not None
     assert (found.missing.ranks, found.sure) == ((), False)
     assert found.because.endswith("rank 0 in allreduce number 96, rank 1 in allreduce number 64")
 
@@ -57,13 +54,11 @@ def test_ranks_that_waited_under_unlike_numbers(tmp_path: Path) -> None:
 )
 def test_one_line_is_all_that_is_left(line: str, rank: int, role: FailureRole, tmp_path: Path) -> None:
     first = read(tmp_path, f"{line}\n").first
-    assert first is not None
     assert (first.by.rank, first.role) == (rank, role)
 
 
 def test_a_rank_that_is_silent_is_missing_perhaps(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880), timeout(3, 880)]))
-    assert found.missing is not None
     assert (found.missing.ranks, found.sure) == ((2,), False)
 
 
@@ -78,7 +73,6 @@ def test_a_rank_whose_line_with_the_group_is_cut_off_has_waited_all_the_same(tmp
         "detected by watchdog at work: 808, last enqueued NCCL work: 811, last completed NCCL work: 807."
     )
     found = read(tmp_path, "\n".join([*waits, group.format(0), group.format(1)]))
-    assert found.missing is not None
     assert found.missing.ranks == ()
 
 
@@ -88,7 +82,6 @@ def test_a_watchdog_of_which_only_the_end_is_left(tmp_path: Path) -> None:
         "last enqueued NCCL work: 175, last completed NCCL work: 174.\n"
     )
     first = read(tmp_path, log).first
-    assert first is not None
     assert (first.by.rank, first.role) == (4, FailureRole.WAIT)
     assert first.text == "NCCL's watchdog: a collective number 175 did not end in its time"
 
@@ -100,20 +93,17 @@ def test_sizes_that_differ_under_one_number(tmp_path: Path) -> None:
         for rank, size in ((2, 24084544), (3, 64))
     )
     missing = read(tmp_path, log).missing
-    assert missing is not None
     assert missing.ranks == ()
     assert "unlike sizes: rank 2 with 24084544 numbers; rank 3 with 64 numbers" in missing.because
 
 
 def test_where_each_rank_waits_nobody_is_blamed(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880)]))
-    assert found.missing is not None
     assert (found.missing.ranks, found.sure) == ((), False)
 
 
 def test_different_collectives_under_one_number(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880, "BROADCAST")]))
-    assert found.missing is not None
     assert found.missing.mismatch
 
 
@@ -124,8 +114,6 @@ def test_the_line_of_the_collective(tmp_path: Path) -> None:
         "#1 mean from /job/train.py:44\n#2 main from /job/train.py:90\n\nmore\n"
     )
     first = read(tmp_path, timeout(0, 880) + stack).first
-    assert first is not None
-    assert first.place is not None
     assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 44, "mean")
 
 
@@ -136,7 +124,6 @@ def test_a_rank_that_stands_in_the_error_itself(tmp_path: Path) -> None:
         "caught collective operation timeout: WorkNCCL(SeqNum=15, OpType=ALLGATHER, Timeout(ms)=1800000) ran\n"
     )
     first = read(tmp_path, aborted).first
-    assert first is not None
     assert (first.by.rank, first.role, first.place and first.place.line) == (6, FailureRole.WAIT, 182)
 
 
@@ -148,9 +135,7 @@ def test_numbers_are_those_of_a_group(tmp_path: Path) -> None:
         lines.append(timeout(inside, 57, operation).replace(f"[rank{inside}]", f"[rank{rank}]"))
         lines.append(f"[rank{rank}]:[E602 11:17:53 x.cpp:1] {group.format(name, inside)}last completed NCCL work: 56.")
     found = read(tmp_path, "\n".join(lines))
-    assert found.first is not None
     assert found.first.by.rank in (13, 15)
-    assert found.missing is not None
     assert not found.missing.mismatch
     assert not found.missing.ranks
 
@@ -165,7 +150,6 @@ def test_a_watchdog_that_met_an_error(tmp_path: Path) -> None:
         "RuntimeError: CUDA error: an illegal memory access was encountered\n"
     )
     first = read(tmp_path, told + "\n" + line).first
-    assert first is not None
     assert (first.by.rank, first.place and first.place.line) == (1, 12)
     assert "read or wrote" in (first.meaning.means if first.meaning else "")
 
@@ -174,7 +158,6 @@ def test_where_those_stand_that_wait_alike(tmp_path: Path) -> None:
     """A traceback of nobody is of one of them, and so of all."""
     cut = 'Traceback (most recent call last):\n  File "/job/train.py", line 22, in main\n    loss.backward()\n'
     found = read(tmp_path, "\n".join([timeout(0, 31), timeout(3, 31), cut]))
-    assert found.first is not None
     assert (found.alike, found.first.place and found.first.place.line) == ((0, 3), 22)
 
 
@@ -194,9 +177,7 @@ def test_old_words_of_ranks_that_wait_alike(tmp_path: Path) -> None:
 )
 def test_ranks_that_horovod_waits_for(told: str, missing: tuple[int, ...], sure: bool, tmp_path: Path) -> None:
     found = read(tmp_path, f"[1,0]<stderr>:[2019-04-13 13:53:31.851506: W operations.cc:588] {told}\n")
-    assert found.first is not None
     assert found.first.role is FailureRole.WAIT
-    assert found.missing is not None
     assert (found.missing.ranks, found.missing.sure) == (missing, sure)
 
 
@@ -205,7 +186,6 @@ def test_a_list_of_ranks_that_horovod_waits_for(tmp_path: Path) -> None:
     found = read(
         tmp_path, f"{stalled}[0] Missing ranks:\n[0] 1: [grad.a, grad.b ...]\n[0] 3: [grad.a]\n[0] epoch 4: [x]\n"
     )
-    assert found.missing is not None
     assert found.missing.ranks == (1, 3)
 
 
@@ -222,18 +202,14 @@ def test_where_the_fewest_stand(tmp_path: Path) -> None:
     for rank, line in enumerate([40, 40, 51, 40]):
         (tmp_path / f"rank{rank}.txt").write_text(_stood(rank, line))
     found = read_logs([str(tmp_path)])
-    assert found.first is not None
     assert (found.first.by.rank, found.first.role) == (2, FailureRole.WAIT)
-    assert found.first.place is not None
     assert (found.first.place.line, found.sure) == (51, False)
-    assert found.missing is not None
     assert found.missing.ranks == (2,)
     assert "1 of 4 processes stood here, the others at /job/train.py:40" in found.because
 
 
 def test_stacks_in_one_file(tmp_path: Path) -> None:
     found = read(tmp_path, "".join(_stood(rank, 51 if rank == 2 else 40) for rank in range(4)))
-    assert found.first is not None
     assert found.first.by.tag == "process 902"
 
 
@@ -250,7 +226,6 @@ def test_too_many_at_a_barrier_are_no_missing_ones(came: str, word: str) -> None
         "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: "
         f"store_based_barrier_key:1 ({came}, timeout=0:30:00)"
     )
-    assert meaning is not None
     assert meaning.means.startswith(word)
 
 
@@ -279,10 +254,7 @@ def test_dumps_say_who_did_not_come(form: str, tmp_path: Path) -> None:
         data = pickle.dumps(dump) if form == "pickle" else json.dumps(dump).encode()
         (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(data)
     found = read_logs([str(tmp_path)])
-    assert found.missing is not None
     assert (found.missing.ranks, found.missing.operation, found.sure) == ((2,), "all_reduce", True)
-    assert found.first is not None
-    assert found.first.place is not None
     assert (found.first.place.path, found.first.place.line) == ("/job/train.py", 44)
 
 
@@ -304,7 +276,6 @@ def test_a_rank_that_was_told_of_a_timeout_says_whose_came_first(tmp_path: Path)
         "[rank0]:[E804 23:05:54.8 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump "
         "signal due to a collective timeout from  rank 13. Last enqueued NCCL work: 1261, last completed NCCL work: 9.",
     ).first
-    assert first is not None
     assert (first.by.rank, first.role) == (13, FailureRole.WAIT)
 
 
@@ -312,17 +283,14 @@ def test_an_abort_after_the_watchdog_is_no_failure_of_its_own(tmp_path: Path) ->
     stack = 'Current thread 0x01 (most recent call first):\n  File "/job/a.py", line 3 in <module>\n\n'
     dump = f"Fatal Python error: Aborted\n\n{stack}"
     found = read(tmp_path, f"{timeout(0, 880)}{timeout(1, 880)}{dump}")
-    assert found.first is not None
     assert found.first.role is FailureRole.WAIT
 
 
 @pytest.mark.parametrize("end", ["Terminated\n", TRACEBACK.replace("KeyError: 'label'", "KeyboardInterrupt")])
 def test_who_was_stopped_before_the_others_waited(end: str, tmp_path: Path) -> None:
     found = read(tmp_path, f"{end}{timeout(0, 880)}{timeout(1, 880)}")
-    assert found.first is not None
     assert found.first.role is FailureRole.STOPPED
     after = read(tmp_path, f"{timeout(0, 880)}{timeout(1, 880)}{end}")
-    assert after.first is not None
     assert after.first.role is FailureRole.WAIT
 
 
@@ -339,7 +307,6 @@ def test_the_rank_that_calls_what_the_fewest_call(tmp_path: Path) -> None:
         )
         logs += prefixed(f"[rank{rank}]: ", TRACEBACK.replace("KeyError: 'label'", text))
     found = read(tmp_path, logs)
-    assert found.first is not None
     assert (found.first.by.rank, found.sure) == (2, True)
     assert "rank 1 allreduce of [4, 2] float; rank 2 allgather of [4, 2] float" in found.because
     assert "TensorOptions" not in found.first.summary
@@ -365,20 +332,15 @@ def test_one_stack_says_where_a_process_stood_and_no_more(tmp_path: Path) -> Non
         "    <module> (/job/train.py:90)\n"
     )
     found = read(tmp_path, stack)
-    assert found.first is not None
-    assert found.first.place is not None
     assert (found.first.place.line, found.sure) == (31, False)
-    assert found.first.meaning is not None
     assert "stack of one process" in found.first.meaning.means
     (tmp_path / "job-0.log").write_text(stack + TRACEBACK)
     failed = read_logs([str(tmp_path)]).first
-    assert failed is not None
     assert failed.summary == "KeyError: 'label'"
 
 
 def test_a_watchdog_behind_a_rank_without_a_colon(tmp_path: Path) -> None:
     first = read(tmp_path, "[rank3] Watchdog caught collective operation timeout:\nWorkNCCL(SeqNum=6)\n").first
-    assert first is not None
     assert (first.by.rank, first.role) == (3, FailureRole.WAIT)
 
 
@@ -387,5 +349,4 @@ def test_a_rank_that_did_not_reach_a_barrier_told_by_native_code(tmp_path: Path)
     found = read(
         tmp_path, f"{said} while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.\n"
     )
-    assert found.first is not None
     assert (found.first.by.rank, found.missing and found.missing.ranks) == (1, (0,))

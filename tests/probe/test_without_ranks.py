@@ -162,24 +162,20 @@ class TestGates:
 class TestFigures:
     def test_interval(self) -> None:
         found = interval([9.0, 10.0, 11.0])
-        assert found is not None
         # Student's t for two degrees of freedom is 4.303.
         assert found.high - found.mean == pytest.approx(4.303 / math.sqrt(3))
         assert interval([]) is None
         alone = interval([5.0])
-        assert alone is not None
         assert alone.spread > 1e200
 
     def test_no_interval_goes_below_nothing(self) -> None:
         wide = interval([1.0, 100.0])
-        assert wide is not None
         assert wide.low == 0.0
         assert wide.spread == pytest.approx(12.706 * 99 / 2 / 50.5)
 
     def test_more_measurements_are_surer(self) -> None:
         few, many = interval([1.0, 2.0] * 3), interval([1.0, 2.0] * 30)
         assert few is not None
-        assert many is not None
         assert few.spread > many.spread
 
     def test_worst(self) -> None:

@@ -208,7 +208,6 @@ def test_the_command_lists_the_claims() -> None:
 def test_only_the_first_line_makes_a_proof(tmp_path: Path) -> None:
     assert parse(write(tmp_path, '"""A program."""\n# proof: crash').script) is None
     proof = parse(write(tmp_path, '# proof: crash "a: b"; hang\n# launch: spawn\n# arguments: --n 2\nx').script)
-    assert proof is not None
     assert (proof.claims, proof.launch, proof.arguments) == (('crash "a: b"', "hang"), "spawn", ("--n", "2"))
 
 

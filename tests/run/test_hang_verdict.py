@@ -66,7 +66,6 @@ def silent(rank: int, why: str) -> Waiting:
 )
 def test_what_keeps_the_ranks(waiting: list[Waiting], kind: HangKind, ranks: tuple[int, ...]) -> None:
     verdict = verdict_of(waiting)
-    assert verdict is not None
     assert (verdict.kind, verdict.ranks) == (kind, ranks)
 
 

@@ -180,5 +180,4 @@ def test_a_service_that_says_nothing_keeps_nobody(monkeypatch: pytest.MonkeyPatc
 def test_what_it_says_decides_which_kind_of_hang_it_is(rank: RasRank, silence: str, kind: HangKind) -> None:
     told = Waiting(rank.rank, None, "", None, (), silence=silence, told=rank.in_words)
     verdict = verdict_of([Waiting(0, None, "", None, (), waits=True), told])
-    assert verdict is not None
     assert (verdict.kind, verdict.ranks) == (kind, (9,))

@@ -65,7 +65,6 @@ def test_a_signal_that_is_sent_to_us_reaches_the_script(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(script + "print('ready', flush=True)\ntime.sleep(60)\n")
     command = [sys.executable, "-m", "gpudoctor", "run", "train.py"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 5
@@ -101,7 +100,6 @@ def test_nothing_is_left_when_we_are_killed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
     command = [sys.executable, "-m", "gpudoctor", "run", "train.py"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         script = Path(f"/proc/{int(process.stdout.readline())}")
         process.kill()
         process.wait(120)

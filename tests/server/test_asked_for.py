@@ -65,7 +65,6 @@ def test_fixes_that_change_what_a_program_does_are_not_preferred(tmp_path: Path)
     path = RULES / "throughput" / "debug_flag_left_on" / "bad_page.py"
     with Session(LintOptions(jobs=1, cache=False, fixes=True), config=None) as session:
         (finding,) = session.lint_paths([path]).findings
-    assert finding.fix is not None
     assert finding.fix.safety is Safety.UNSAFE
 
     async def scenario() -> None:

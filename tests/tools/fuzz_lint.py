@@ -159,7 +159,6 @@ class Worker:
         self._send(json.dumps({"seed": self._seed}))
 
     def _send(self, line: str) -> None:
-        assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
@@ -169,7 +168,6 @@ class Worker:
 
     def answer(self, number: int) -> Row:
         """What it answers."""
-        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if line:
             return dict(json.loads(line))
@@ -180,7 +178,6 @@ class Worker:
 
     def close(self) -> None:
         """End it."""
-        assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 

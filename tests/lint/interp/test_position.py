@@ -76,7 +76,6 @@ def test_behind_a_fork_the_path_is_as_it_was(tmp_path):
         m.unreachable = False
         path = m.path
     assert _held(m, ON_PATH) == before
-    assert side.end is not None
     assert side.end.path is path
     with m.fork(ALWAYS) as side:
         m.unreachable = True

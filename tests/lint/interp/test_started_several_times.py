@@ -39,7 +39,6 @@ def test_the_group_is_made_where_the_work_begins(paper: Execute, end: str) -> No
     source = TRAINING + end
     program = paper(source, launch="torchrun").program
     group = program.lacks_group
-    assert group is not None
     assert group.location.line == line_of("loader = DataLoader", source)
     assert program.distributed
 

@@ -159,7 +159,6 @@ def test_a_training_step_is_seen_in_its_loops(paper, source: str):
         assert events, kind
         for event in events:
             batches = batch_loop(event)
-            assert batches is not None
             assert batches.over == loader
             assert [loop.times for loop in event.loops if loop.over is None] == [3]
     backward = found.events(Backward)[0]

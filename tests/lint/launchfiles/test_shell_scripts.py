@@ -130,7 +130,6 @@ def test_variables_are_told_where_they_are_exported() -> None:
 def test_places_are_those_of_the_file() -> None:
     found = start('\n\nX=1 srun bash -c "\n  torchrun --nproc_per_node 4 \\\n    train.py --a b"\n')
     assert str(found.at) == "run.sh:4:3"
-    assert found.script is not None
     assert (str(found.script.at), found.script.at.end_column) == ("run.sh:5:5", 13)
 
 

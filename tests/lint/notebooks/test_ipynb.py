@@ -44,7 +44,6 @@ def test_cells_are_one_program(writer: str) -> None:
     assert source.lines_around(places[2]) == ["y = x", "z = y"]
     rows = text.split("\n")
     for node, at in zip(source.tree.body, places, strict=True):
-        assert at.cell is not None
         assert ast.unparse(node) in rows[at.cell.row - 1]
         assert source.line_of(at) == node.lineno
 
@@ -52,7 +51,6 @@ def test_cells_are_one_program(writer: str) -> None:
 def test_a_place_over_several_lines() -> None:
     source = read(notebook("import torch", "print(\n    1,\n)"))
     at = source.placed(source.location(source.tree.body[1]))
-    assert at.cell is not None
     assert (at.line, at.end_line, at.cell.end_row - at.cell.row) == (1, 3, 2)
 
 
@@ -216,7 +214,6 @@ def test_a_cell_that_is_no_python() -> None:
     # Of cells that take another Python, one is enough.
     assert [source.placed(each.location).start for each in source.flaws] == ["nb.ipynb:cell 2:2", "nb.ipynb:cell 4:1"]
     assert all(each.in_cell for each in source.flaws)
-    assert source.cells is not None
     (gap,) = source.cells.gaps
     assert gap.why == "a cell cannot be read"
     assert source.placed(Location("nb.ipynb", gap.line)).start == "nb.ipynb:cell 2:1"
@@ -271,7 +268,6 @@ def test_line_ends_of_the_file_and_of_a_cell_stay() -> None:
 def test_what_cannot_be_changed() -> None:
     source = read(notebook("%ls\nx = 1\n%time f(x)", "y = 2"))
     cells = source.cells
-    assert cells is not None
     first = cells.first[0]
     assert cells.keeps(Location(SHOWN, first + 1, 1, first + 1, 6))
     assert not cells.keeps(Location(SHOWN, first, 1, first, 5)), "a magic"

@@ -365,7 +365,6 @@ class TestModules:
             "not-a-name/net.py",
         )
         module = opened("train.py")[0].module_of(path)
-        assert module is not None
         assert (module.name, module.package, module.is_package) == (name, package, path.endswith("__init__.py"))
 
     def test_a_file_is_one_module_however_it_is_reached(self) -> None:
@@ -453,7 +452,6 @@ class TestSharing:
         path = os.path.realpath("train.py")
         project = Project(path, Sources({path: b"new = 1\n"}))
         module = project.module_of(path)
-        assert module is not None
         assert module.source.text == "new = 1\n"
         assert seen(project.find(module, "utils", 0)) == "utils.py"
         assert Project(path, Sources({path: b"new = (\n"})).module_of(path) is None

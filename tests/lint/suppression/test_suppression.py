@@ -165,7 +165,6 @@ def test_what_is_said_of_the_unused() -> None:
     assert "put it at the end of the line" in lonely.remedy
     assert inner.message.endswith("on lines 2 to 3")
     assert (inner.location.line, inner.location.column, inner.location.end_column) == (3, 25, 31)
-    assert inner.fix is not None
     [edit] = inner.fix.edits
     assert (edit.location.line, edit.location.column, edit.location.end_column, edit.text) == (3, 3, 32, "")
     assert file.message.endswith("in this file")

@@ -4,8 +4,6 @@ The name of a claim is that of its function, with hyphens. Each can hold and can
 program for either.
 """
 
-from __future__ import annotations
-
 from . import costs, data, endings, files, parameters, randomness, training
 from .registry import CLAIMS, judge
 

@@ -1,14 +1,9 @@
 """What each step costs: waits of the host, barriers, reductions, groups, wrappers, debug switches."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from ..record import Run
 from .registry import Judgement, claim
-
-if TYPE_CHECKING:
-    from ..record import Run
 
 
 @claim

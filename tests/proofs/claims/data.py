@@ -1,13 +1,7 @@
 """Which samples the ranks see, and in which order."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from ..record import Pass, Rank, Run
 from .registry import Judgement, claim
-
-if TYPE_CHECKING:
-    from ..record import Pass, Rank, Run
 
 
 @claim

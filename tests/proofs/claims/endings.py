@@ -1,13 +1,7 @@
 """How the processes end, and what they say."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from ..record import Run
 from .registry import Judgement, claim, claim_of_any_end, endings
-
-if TYPE_CHECKING:
-    from ..record import Run
 
 LOST_PEER = (
     "Connection closed by peer",

@@ -1,14 +1,9 @@
 """Files, checkpoints and experiment loggers."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from ..record import Run
 from .registry import Judgement, claim
-
-if TYPE_CHECKING:
-    from ..record import Run
 
 
 @claim

@@ -1,13 +1,7 @@
 """What becomes of the parameters and buffers of the model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from ..record import Run
 from .registry import Judgement, claim
-
-if TYPE_CHECKING:
-    from ..record import Run
 
 
 @claim

@@ -1,13 +1,7 @@
 """Seeds and the states of torch's generator."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from ..record import Run
 from .registry import Judgement, claim
-
-if TYPE_CHECKING:
-    from ..record import Run
 
 
 @claim

@@ -1,13 +1,9 @@
 """The names under which claims are known, and their evaluation."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..record import Run
+from ..record import Run
 
 Judgement = tuple[bool, str]
 Predicate = Callable[..., Judgement]

@@ -1,14 +1,9 @@
 """Gradients, graphs, modes and layers: what one training step is made of."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from ..record import Line, Rank, Run
 from .registry import Judgement, claim
-
-if TYPE_CHECKING:
-    from ..record import Line, Rank, Run
 
 
 @claim
