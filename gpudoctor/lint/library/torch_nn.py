@@ -220,21 +220,23 @@ def learns_itself(do: LibraryContext, core: Module) -> bool:
     return any(isinstance(each, Tensor) and do.flag(each, TensorState.gradient_chosen) is NO for each in learnt)
 
 
-def has_parameters(do: LibraryContext, value: Value) -> bool | None:
-    """Whether a module has parameters; None where that is not known."""
+def has_parameters(do: LibraryContext, value: Value, above: frozenset[Value] = frozenset()) -> bool | None:
+    """Whether a module has parameters, apart from those that it is a part of; None where that is not known."""
     core = value.core
     if not isinstance(core, Module):
         return None
     if core.parameters is not None:
         return core.parameters
     if core.members:
-        return _common(has_parameters(do, each) for each in core.members)
+        return _common(has_parameters(do, each, above) for each in core.members)
     # `nn.Parameter` set on the module itself counts, as in class tokens and learned positions.
     if do.flag(core, ModuleState.own_parameters) is not NO or _derives_from(core, _WITH_WEIGHTS):
         return True
     surely_not = True
-    for child in children_of(do, core):
-        answer = has_parameters(do, child) if child != core else False
+    children = children_of(do, core)
+    above = above | {core} if children else above
+    for child in children:
+        answer = has_parameters(do, child, above) if child.core not in above else False
         if answer:
             return True
         surely_not = surely_not and answer is not None

@@ -146,3 +146,21 @@ def test_one_of_several_models_is_compiled(paper):
         reveal(model._orig_mod)  #: Linear if args.small | Conv2d if not (args.small)
         """
     )
+
+
+def test_modules_that_are_parts_of_each_other(paper):
+    """As a branch that was put into the tree twice, where it is not known which one is meant."""
+    paper(
+        """
+    import torch
+    from torch import nn
+    class Branch(nn.Module):
+        def __init__(self, other=None):
+            super().__init__()
+            self.other = other
+    root = Branch()
+    root.other = Branch(Branch(root))
+    Branch().other = root
+    reveal("after")  #: 'after'
+    """
+    )
