@@ -376,7 +376,10 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     sources: list[Value | None] = []
     # As behind a loop: what was learnt about one item does not hold behind all of them, of which there may be none.
     with m.on_path(m.path):
-        exact = _follow(m, node.generators, filters, sources, partial(_collect, m, node, element, keys, found, m.path))
+        collect = partial(_collect, m, node, element, keys, found, m.path)
+        # Model lists of a dozen blocks are followed one by one, hundreds of files are not; settings are copied.
+        most = MAX_ITEMS if isinstance(node, ast.DictComp) else 16
+        exact = _follow(m, node.generators, filters, sources, collect, most)
     m.unreachable = m.unreachable and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
@@ -416,9 +419,11 @@ def _follow(
     filters: list[Literal],
     sources: list[Value | None],
     then: Callable[[], None],
+    most: int,
     room: int = MAX_ITEMS,
 ) -> bool:
-    """Evaluate the element, item by item where no more than `room` come together, each `for` multiplying them."""
+    """Evaluate the element, item by item where no more than `most` are gone through, and no more than `room` come
+    together, each `for` multiplying them."""
     if not generators:
         then()
         return True
@@ -428,15 +433,15 @@ def _follow(
         return True
     sources.append(iterable.single)
     known = known_items(m, iterable.single)
-    # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
-    one_by_one = known is not None and len(known) <= min(16, room)
-    exact = one_by_one and not first.ifs
-    rounds = known if known is not None and one_by_one else (items_of(m, iterable, first.iter),)
+    exact = known is not None and len(known) <= min(most, room)
+    rounds = known if known is not None and exact else (items_of(m, iterable, first.iter),)
     for values in rounds:
         assign(m, first.target, values)
         with m.on_path(m.path):
+            undecided = len(filters)
             if all(_passes(m, test, filters) for test in first.ifs):
-                exact = _follow(m, rest, filters, sources, then, room // max(1, len(rounds))) and exact
+                exact = _follow(m, rest, filters, sources, then, most, room // max(1, len(rounds))) and exact
+            exact = exact and len(filters) == undecided
     return exact
 
 

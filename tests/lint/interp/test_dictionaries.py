@@ -220,6 +220,16 @@ DICTIONARIES = {
         if config.spread:
             reveal(not config.amp)  #: not (config.amp)
         """,
+    "entries that a test picks": """
+        import os
+        held = {f"k{i}": i for i in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)}
+        held["other"] = 17
+        picked = {key: value for key, value in held.items() if not key.startswith("k")}
+        reveal((picked, "k1" in picked))  #: ({'other': 17}, False)
+        reveal([each for each in (1, 2, 3) if each > 1])  #: [2, 3]
+        some = [each for each in (1, 2, 3) if os.environ.get("X")]
+        reveal(len(some) == 3)  #: len(some) == 3
+        """,
     "sorted, which may be empty": """
         import os
         found = sorted(os.listdir("data"))
