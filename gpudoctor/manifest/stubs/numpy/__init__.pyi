@@ -1,6 +1,8 @@
 """Arrays that are written."""
 
-from gpudoctor.manifest.effects import saves
+import numpy
+
+from gpudoctor.manifest.effects import followed, saves, surely
 
 @saves(path="file", whole=True)
 def save(file, arr, allow_pickle=True, **more): ...
@@ -10,3 +12,9 @@ def savez(file, **more): ...
 def savez_compressed(file, **more): ...
 @saves(path="fname", whole=True)
 def savetxt(fname, X, **more): ...
+@followed()
+def memmap(filename, dtype=None, mode="r+", **more):
+    # It empties the file, as whoever saves does; the other modes read, or change what is there.
+    if surely(mode == "w+"):
+        save(filename, None)
+    return numpy.fromfile(filename, dtype)
