@@ -93,8 +93,10 @@ def _function(call: Call[Function]) -> Values:
 
 @MODELS.callable("ray.init")
 def _begun(call: Call) -> Values:
-    """The program is the driver: whatever trains is started by it, and it runs once."""
-    call.do.launch.start_ranks()
+    """The program is the driver: whatever trains is started by it, and it runs once. Who has asked its launcher for a
+    rank has workers of its own for something else, as for the environments of an agent."""
+    if not call.do.launch.launcher_matters:
+        call.do.launch.start_ranks()
     return singleton(NONE)
 
 
