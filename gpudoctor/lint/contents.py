@@ -366,6 +366,21 @@ def note_chosen_file(do: LibraryContext, made: Value | None, sources: Iterable[V
         do.set_flag(made, SettingState.chosen_file)
 
 
+def show_entries(do: LibraryContext, values: Values) -> None:
+    """The entries of these dictionaries, and of those in them, are their attributes, too."""
+    for each in values:
+        if isinstance(each, DictOf) and not is_shown(do, each):
+            do.set_own_attribute(each, "__dict__", singleton(each))
+            for _, held in possible_pairs(do, each):
+                show_entries(do, held)
+
+
+def is_shown(do: LibraryContext, held: DictOf) -> bool:
+    """The entries of a dictionary are its attributes."""
+    shown = do.own_attribute(held, "__dict__")
+    return shown is not None and shown.single is held
+
+
 def extend(do: LibraryContext, value: Value, new: list[Values], exact: bool = True) -> None:
     """Items come to a list."""
     if not isinstance(value, ListOf):

@@ -232,7 +232,9 @@ LATE = {
     # Most programs name their classes themselves.
     "gpudoctor.lint.source.hydra_configs",
     "gpudoctor.lint.source.setting_files",
-    # Few programs must be given a settings file.
+    # Few programs must be given a settings file, and fewer one of Python.
+    "gpudoctor.lint.library.written_settings",
+    "gpudoctor.lint.source.python_settings",
     "gpudoctor.lint.source.usual_settings",
     # Most programs import no zoo of models.
     "gpudoctor.lint.interp.registries",

@@ -339,7 +339,7 @@ def _by_class(call: Call) -> Values:
     return model(Call(call.do, name, given, call.node, call.result_name, receiver))
 
 
-@MODELS.method(DictOf, "get", "pop", "setdefault", "__getitem__")
+@MODELS.method(DictOf, "get", "pop", "setdefault", "__getitem__", "__getattr__")
 def _dict_get(call: Call[DictOf]) -> Values:
     key = call.first
     entries = pairs(call.do, call.receiver) or []

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence
-from gpudoctor.lint.contents import new_list
+from gpudoctor.lint.contents import new_list, show_entries
 from gpudoctor.lint.domain.abstract_state import ClassState, ContainerState, ModuleState
 from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 MODULE_ROOTS = prefixes("modules")
 LIBRARIES_OF_MODELS = prefixes("models")
 LOSSES = prefixes("losses")
-DICTIONARIES = frozenset({"builtins.dict", "collections.OrderedDict", "collections.defaultdict"})
+SHOWN = frozenset({"addict.Dict", "addict.addict.Dict", "easydict.EasyDict", "munch.Munch"})
+"""Dictionaries whose entries are their attributes."""
+DICTIONARIES = frozenset({"builtins.dict", "collections.OrderedDict", "collections.defaultdict"}) | SHOWN
 _TOOLS = prefixes("tools")
 _MODULES_SAY_SO = prefixes("modules_say_so")
 HOOKS.tells_kind.update(
@@ -81,6 +83,13 @@ def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: 
         do.set_state(made, ContainerState.entries, singleton(TupleOf(())))
         return made
     return Instance(identity, place, label, cls)
+
+
+@MODELS.ready(DictOf)
+def _shows_entries(do: LibraryContext, made: DictOf) -> None:
+    """`class ConfigDict(addict.Dict)`"""
+    if isinstance(made.cls, Class) and not SHOWN.isdisjoint(made.cls.library_bases):
+        show_entries(do, singleton(made))
 
 
 @MODELS.callable("builtins.object.__new__")

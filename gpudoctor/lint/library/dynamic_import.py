@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Partial, ProjectModule
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Compares, Item, MethodResult, Setting, keys_of
 from gpudoctor.lint.domain.value import (
     NONE,
@@ -38,6 +39,8 @@ MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
 MAX_NAME = 200
 """Characters of what is evaluated as a name."""
+_STEPS = 8
+"""So many calls may lie between the name of a module and the option that it is made of."""
 MANY_IN_PACKAGE = 40
 """Of a package with more modules one is followed: it stands for many others."""
 
@@ -56,10 +59,24 @@ def _imported(call: Call, name: Value, before: str) -> Values:
     found = _modules(call, name, before) or _modules_in_settings(call, name)
     if found:
         return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
+    if (given := _given_at_start(call, name)) is not None:
+        return given
     why = "a module whose name is not known"
     call.do.record_imprecision(f"{why} is imported", call.place)
     call.do.set_flag(PROCESS, ProcessState.imports_unknown)
     return call.unknown(CallResult(call.name, call.args), why)
+
+
+def _given_at_start(call: Call, name: Value) -> Values | None:
+    """`import_module(args.config)`, or of a copy of the file under a name for the time being."""
+    parts = list(provenance_of(name, _STEPS))
+    copied = any(isinstance(each, CallResult) and str(each.function).startswith("tempfile.") for each in parts)
+    if not copied and not any(isinstance(each, Unknown) and each.config for each in parts):
+        return None
+    # Imported late: few programs import a file that the user names.
+    from gpudoctor.lint.library.written_settings import module_given
+
+    return module_given(call, name.term.name if isinstance(name.term, Setting) else "")
 
 
 @MODELS.callable("monai.utils.optional_import", "monai.utils.module.optional_import")

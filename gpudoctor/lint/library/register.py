@@ -74,8 +74,8 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "torch_geometric": ("dgl", "torch_geometric"),
     "torchmetrics": ("torchmetrics",),
     "written_settings": (
-        "addict", "commentjson", "easydict", "hjson", "json.load", "json.loads", "munch", "omegaconf", "toml", "tomli",
-        "tomllib", "yacs", "yaml",
+        "addict", "commentjson", "easydict", "hjson", "json.load", "json.loads", "mmcv.Config", "mmcv.utils.Config",
+        "mmengine.Config", "mmengine.config", "munch", "omegaconf", "toml", "tomli", "tomllib", "yacs", "yaml",
     ),
 }  # fmt: skip
 """Files that know nothing but what has a name that begins so."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from types import NoneType
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import default_of, may_have_more, new_dict, new_list, possible_pairs
+from gpudoctor.lint.contents import (
+    default_of,
+    is_shown,
+    may_have_more,
+    new_dict,
+    new_list,
+    possible_pairs,
+    show_entries,
+)
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.function import Instance, Namespace
@@ -45,6 +53,7 @@ READERS = (
 _OF_TEXT = ("commentjson.loads", "hjson.loads", "json.loads", "toml.loads", "tomli.loads", "tomllib.loads")
 _YAML = (".yaml", ".yml")
 _JSON, _TOML = (".json",), (".toml",)
+_PYTHON = (".py",)
 _ENDINGS = {
     "commentjson": _JSON, "hjson": _JSON, "json": _JSON, "toml": _TOML, "tomli": _TOML, "tomllib": _TOML,
 }  # fmt: skip
@@ -67,9 +76,12 @@ def _file_behind(given: Value) -> Value:
     return next(iter(opened.values())) if len(opened) == 1 else given
 
 
-@MODELS.callable("omegaconf.OmegaConf.load")
+@MODELS.callable(
+    "omegaconf.OmegaConf.load",
+    *(f"{name}.Config.fromfile" for name in ("mmcv", "mmcv.utils", "mmengine", "mmengine.config")),
+)
 def _loaded_with_attributes(call: Call) -> Values:
-    """OmegaConf's entries are read as attributes, too."""
+    """Their entries are read as attributes, too."""
     found = read_from(call, call.args[0] if call.args else ())
     if found is None:
         return _unread(call)
@@ -128,9 +140,23 @@ def read_from(call: Call, files: Iterable[Value]) -> Values | None:
     if found is None:
         return None
     path, document, chosen = found
-    made = OpenedFile(call, path, chosen or len(paths) > 1).value(document, "")
-    only = made.single
-    if isinstance(only, DictOf):
+    return _with_entries(call, path, document, chosen or len(paths) > 1)
+
+
+def module_given(call: Call, option: str) -> Values | None:
+    """What the file of Python holds that the user has to name, where it only gives names to values; None where nothing
+    says which one it is."""
+    found = call.do.modules.usual_settings(option, "", "", _PYTHON)
+    if found is None or not isinstance(found[1], dict):
+        return None
+    made = _with_entries(call, found[0], found[1], by_default=True)
+    show_entries(call.do, made)
+    return made
+
+
+def _with_entries(call: Call, path: str, document: dict[object, object], by_default: bool) -> Values:
+    made = OpenedFile(call, path, by_default).value(document, "")
+    if isinstance(only := made.single, DictOf):
         call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
     return made
 
@@ -165,21 +191,14 @@ def _usual(call: Call, file: Value) -> tuple[str, object] | None:
         return None
     option = only.term.name if isinstance(only.term, Setting) else ""
     # `json.load` reads no YAML.
-    endings = _ENDINGS.get(call.name.partition(".")[0], _YAML)
+    endings: tuple[str, ...] = _ENDINGS.get(call.name.partition(".")[0], _YAML)
+    if call.name.endswith(".Config.fromfile"):
+        endings = (*_PYTHON, *_YAML, *_JSON)
     found = call.do.modules.usual_settings(option, before, behind, endings)
     if found is not None and only is file:
         # It is the same file wherever the option is asked for.
         call.do.set_entry(PROCESS, ProcessState.defaults, option, singleton(Const(found[0])))
     return found
-
-
-def show_entries(do: LibraryContext, values: Values) -> None:
-    """The entries of these dictionaries, and of those in them, are their attributes, too."""
-    for each in values:
-        if isinstance(each, DictOf) and not _is_shown(do, each):
-            do.set_own_attribute(each, "__dict__", singleton(each))
-            for _, held in possible_pairs(do, each):
-                show_entries(do, held)
 
 
 @told(HOOKS.attribute_sets)
@@ -189,14 +208,8 @@ def _takes_entries(do: LibraryContext, owner: Value, name: str, values: Values, 
     loops = do.execution.open_loops[-1:]
     if isinstance(owner, (Instance, Namespace)) and any(may_have_more(do, loop.source.single) for loop in loops):
         do.set_flag(owner, ObjectState.opened)
-    if _is_shown(do, owner) if isinstance(owner, DictOf) else isinstance(owner, Unknown) and owner.config:
+    if is_shown(do, owner) if isinstance(owner, DictOf) else isinstance(owner, Unknown) and owner.config:
         show_entries(do, values)
-
-
-def _is_shown(do: LibraryContext, held: DictOf) -> bool:
-    """The entries of a dictionary are its attributes."""
-    shown = do.own_attribute(held, "__dict__")
-    return shown is not None and shown.single is held
 
 
 def _is_table(document: object) -> bool:

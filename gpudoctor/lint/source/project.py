@@ -186,19 +186,22 @@ class Project:
     def settings(self, name: str) -> tuple[str, object] | None:
         """The path without links and the document of a settings file that the program names, where it can be read. It
         is looked for from the program's folder upwards: nobody knows in which folder it is started."""
-        # Imported late: few programs are configured by a file.
-        from gpudoctor.lint.source.setting_files import document_in
-
         folder = self._entry_folder
         while True:
             path = real_path(os.path.normpath(os.path.join(folder, name)))
             if self._is_ours(path) and is_file(path):
-                found = self._sources.read(path, late=True)
-                document = document_in(found.text, path) if isinstance(found, SourceFile) else None
+                document = self._document(path)
                 return (path, document) if document is not None else None
             if os.path.isabs(name) or folder in (self.root, os.path.dirname(folder)):
                 return None
             folder = os.path.dirname(folder)
+
+    def _document(self, path: str) -> object:
+        # Imported late: few programs are configured by a file.
+        from gpudoctor.lint.source.setting_files import document_in
+
+        found = self._sources.read(path, late=True) if self._is_ours(path) and is_file(path) else None
+        return document_in(found.text, path, self._document) if isinstance(found, SourceFile) else None
 
     def usual_settings(self, wanted: WantedFile, file: SourceFile) -> tuple[str, object] | None:
         """The same of the one that the program, which reads it in this file, is usually started with."""

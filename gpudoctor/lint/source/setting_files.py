@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gpudoctor.lint.source.file_queries import beginning_of, question
 
 MAX_SETTING_FILES = 400
 _DEEPEST = 6
+PYTHON = ".py"
 _YAML = (".yaml", ".yml")
 _WHOLE = "/"
 """In the place of the folder of a file, for what stands in none of its sections."""
@@ -111,11 +112,17 @@ _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//.*$|^\s*#.*$', re.MULTILINE)
 """A comment, or a text, in which nothing is one."""
 
 
-def document_in(text: str, path: str) -> object:
-    """What a YAML, TOML or JSON file holds, as plain dictionaries, lists and scalars; None where it cannot be read."""
+def document_in(text: str, path: str, read: Callable[[str], object] = lambda path: None) -> object:
+    """What a YAML, TOML or JSON file holds, or one of Python that says the same, as plain dictionaries, lists and
+    scalars; None where it cannot be read. `read` gives what another file holds."""
     try:
         if path.endswith(_YAML):
             return _in_yaml(text)
+        if path.endswith(PYTHON):
+            # Imported late, as below.
+            from gpudoctor.lint.source.python_settings import settings_in
+
+            return settings_in(text, os.path.dirname(path), read)
         return _in_toml(text) if path.endswith(".toml") else _in_json(text)
     # YAML such as `!!bool maybe` ends in whatever error its conversion meets.
     except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError):

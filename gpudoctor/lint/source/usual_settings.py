@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from gpudoctor.lint.source.file_queries import beginning_of, question
 from gpudoctor.lint.source.launch_lines import files_given
-from gpudoctor.lint.source.setting_files import document_in, files_ending_with
+from gpudoctor.lint.source.setting_files import PYTHON, document_in, files_ending_with
 from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass
 
@@ -37,6 +37,10 @@ class WantedFile:
         inside = self.before.lstrip("./") in f"/{path}"
         return path.endswith(self.endings) and path.endswith(self.behind) and inside
 
+    def may_be(self, word: str) -> bool:
+        """A file of Python holds settings for those that import one, and nobody else."""
+        return word.endswith(self.endings) if PYTHON in self.endings else not word.endswith(PYTHON)
+
     def is_given_by(self, flag: str) -> bool:
         """A word behind this flag may be it: `-c` is short for `config_file`, and without any it has a place of its
         own."""
@@ -50,7 +54,7 @@ def candidates(root: str, program: str, wanted: WantedFile, trees: Iterable[Iter
     reads is looked for in the first of the trees, and in the others where that leads to no file."""
     for name, flag, word in _files_given(root):
         # Whoever gives a name has the program add what stands around it.
-        if name == os.path.basename(program) and wanted.is_given_by(flag):
+        if name == os.path.basename(program) and wanted.is_given_by(flag) and wanted.may_be(f"{word}{wanted.behind}"):
             yield f"{wanted.before}{word}{wanted.behind}"
             yield word
     known = [(path, keys) for path, *keys in _keys_at_top(root) if wanted.fits(path)]

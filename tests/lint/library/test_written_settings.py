@@ -115,6 +115,24 @@ FILES = {
     plain["run"] = {"items": 7}
     reveal(plain["run"]["items"])  #: 7
 """,
+    "a class whose base shows its entries": """
+    from addict import Dict
+    class ConfigDict(Dict):
+        def __getattr__(self, name):
+            try:
+                value = super().__getattr__(name)
+            except KeyError:
+                raise AttributeError(name)
+            return value
+    class Config:
+        def __init__(self, entries):
+            super().__setattr__("_entries", ConfigDict(entries))
+        def __getattr__(self, name):
+            return getattr(self._entries, name)
+    config = Config({key: value for key, value in {"a": 1, "b": {"c": 2}, "__d": 3}.items() if not key.startswith("_")})
+    reveal((config.a, config.b.c))  #: (1, 2)
+    reveal(config._entries)  #: {'a': 1, 'b': {'c': 2}}
+""",
 }
 CHOSEN = """
     import argparse, os, yaml
@@ -191,6 +209,50 @@ NAMED = {
     dependencies: [python]
     """
     ),
+    "a file of Python": """
+    import argparse, os.path as osp, tempfile
+    from importlib import import_module
+    parser = argparse.ArgumentParser()
+    parser.add_argument("config")
+    args = parser.parse_args()
+    config = import_module(args.config)
+    reveal((config.dataset, config.model["depth"], config.resume is None))  \
+    #: (setting dataset, setting model.depth, config.resume is None)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = tempfile.NamedTemporaryFile(dir=folder, suffix=".py")
+        module = import_module(osp.splitext(osp.basename(copy.name))[0])
+    entries = {key: value for key, value in module.__dict__.items() if not key.startswith("__")}
+    reveal((entries["dataset"], entries["steps"][1]))  #: (setting dataset, setting steps.1)
+    # file: README.md
+    python train.py configs/mnist.py --lr 0.1
+    # file: configs/mnist.py
+    import os
+    dataset = "mnist"
+    depth = 12
+    model = dict(depth=depth, path=os.getcwd())
+    steps = [25, -38]
+    resume = None
+    """,
+    "a file of Python over others": """
+    import argparse
+    from mmengine.config import Config
+    parser = argparse.ArgumentParser()
+    parser.add_argument("config")
+    config = Config.fromfile(parser.parse_args().config)
+    reveal((config.model.depth, config.model["name"], config.lr))  \
+    #: (setting model.depth, setting model.name, setting lr)
+    reveal(config.data)  #: {'root': setting data.root}
+    # file: README.md
+    python train.py configs/large/net.py
+    # file: configs/large/net.py
+    _base_ = ["../base.py"]
+    model = dict(depth=24)
+    data = dict(_delete_=True, root="data")
+    # file: configs/base.py
+    model = dict(name="vit", depth=12)
+    data = dict(split="all")
+    lr = 1e-3
+    """,
 }
 UNKNOWN = {
     "a file that is not there": 'yaml.safe_load(open("other.yaml"))',
