@@ -155,7 +155,7 @@ from gpudoctor.lint.events.model import PartsNamed as PartsNamed
 from gpudoctor.lint.events.model import ReplicaRead as ReplicaRead
 from gpudoctor.lint.events.model import ReplicaWrite as ReplicaWrite
 from gpudoctor.lint.events.model import ShardingRefused as ShardingRefused
-from gpudoctor.lint.events.model import ShardsMet as ShardsMet
+from gpudoctor.lint.events.model import PastForward as PastForward
 from gpudoctor.lint.events.model import SyncNorm as SyncNorm
 from gpudoctor.lint.events.model import UnusedPart as UnusedPart
 from gpudoctor.lint.events.model import WeightsDrawn as WeightsDrawn

@@ -169,6 +169,9 @@ class ModuleState:
     holds_shards: Flag[Value] = Flag()
     """It was sharded in place, so that what it hands out are `DTensor`s. Written by `fully_sharded`, read by
     `sharding`."""
+    refuses_methods: Flag[Value] = Flag()
+    """Its wrapper refuses methods that run a part of it, unless it was told of them. Written by `frameworks`, read by
+    `sharding`."""
     emptied: Flag[Value] = Flag()
     """ZeRO's third stage keeps its parameters elsewhere, and empty tensors in their place. Written by `frameworks`,
     read by `sharding`."""
@@ -501,6 +504,8 @@ class ProcessState:
     """How processes are started, as it was set. Written and read by `process_launchers`."""
     model_sharded: Flag[_WholeProcess] = Flag()
     """`fully_shard` was called: what it leaves out counts. Written by `fully_sharded`, read by `sharding`."""
+    methods_refused: Flag[_WholeProcess] = Flag()
+    """There is a model that `refuses_methods`."""
     models_watched: Flag[_WholeProcess] = Flag()
     """Some model was wrapped, or given to an optimizer: from here on it counts what becomes of models. Written and read
     by `after_wrap`."""

@@ -91,9 +91,9 @@ class ForwardMarked(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShardsMet(Event):
-    """A method of a model that was sharded in place runs a part whose parameters come together in the forward of the
-    model, and that is not running."""
+class PastForward(Event):
+    """A method of a model runs a part of it past its forward: one that was sharded in place brings the parameters
+    together there only, and the wrapper of Fabric refuses it."""
 
     module: Module
     method: str

@@ -520,6 +520,9 @@ def _around(call: Call, managed: ManagedObject, model: Module | Wrapper) -> Wrap
             inner = Wrapper((site, kind), call.place, model.label, kind, model, device_ids=singleton(TRUE))
             kind = WrapperKind.PREPARED
     wrapper = Wrapper(site, call.place, model.label, kind, inner, device_ids=singleton(TRUE))
+    if passes_on:
+        call.do.set_flag(PROCESS, ProcessState.methods_refused)
+        call.do.set_flag(model.core, ModuleState.refuses_methods)
     # What the framework puts around the wrapper of the program is one too many.
     if isinstance(model, Wrapper):
         call.emit(Wrap, wrapper=wrapper, inner=model, kind=WrapperKind.PREPARED, group_exists=True)

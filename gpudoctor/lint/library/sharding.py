@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import IsInstance
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.events.model import ShardingRefused, ShardsMet
+from gpudoctor.lint.events.model import ShardingRefused, PastForward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.torch_nn import children_of, has_parameters, learns_itself
 from gpudoctor.lint.library_call import flatten
@@ -105,19 +105,25 @@ def note_copied(do: LibraryContext, model: Value, place: Location) -> None:
 
 
 def note_met(call: Call, part: Value) -> None:
-    """A part of a sharded model is run: its parameters are shards but for the forward of what it was sharded with."""
+    """A module is run, perhaps past the forward of one around it: what that was sharded with are shards but for it, and
+    the wrapper of Fabric refuses it."""
     do = call.do
-    # Most programs shard nothing.
-    if do.flag(PROCESS, ProcessState.model_sharded) is NO:
+    # Most programs do neither.
+    if all(do.flag(PROCESS, each) is NO for each in (ProcessState.model_sharded, ProcessState.methods_refused)):
         return
-    around = ((each, do.flag(each, ModuleState.holds_shards)) for each in _around(do, part))
-    owner, surely = next(((each, flag) for each, flag in around if flag is not NO), (part, NO))
-    if owner == part or surely is not YES or has_parameters(do, part) is not True:
-        return
+    around = _around(do, part)
+    owner = next((each for each in around if do.flag(each, ModuleState.refuses_methods) is YES), None)
+    refused = owner is not None
+    if owner is None:
+        flags = ((each, do.flag(each, ModuleState.holds_shards)) for each in around)
+        owner, surely = next(((each, flag) for each, flag in flags if flag is not NO), (part, NO))
+        if owner == part or surely is not YES or has_parameters(do, part) is not True:
+            return
     opened = do.execution.open_methods(owner)
-    if opened and not any(name in ("forward", "__init__") for name, _ in opened):
+    # A forward that the method calls brings shards together; the wrapper looks only at what it was asked itself.
+    if opened and not any(name in ("forward", "__init__") for name, _ in (opened[:1] if refused else opened)):
         method, place = opened[0]
-        do.emit(ShardsMet, at=place or call.place, module=owner, method=method)
+        do.emit(PastForward, at=place or call.place, module=owner, method=method)
 
 
 def note_loaded(call: Call, model: Value, state: Value | None, from_file: bool) -> None:

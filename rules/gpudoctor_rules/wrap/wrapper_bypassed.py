@@ -39,7 +39,7 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.knowledge import Prepare
-from gpudoctor.lint.events.model import AttributeMissed, Forward, ForwardMarked, ShardsMet, Wrap
+from gpudoctor.lint.events.model import AttributeMissed, Forward, ForwardMarked, PastForward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
 from gpudoctor.lint.questions.names import in_code, name_of
@@ -74,9 +74,8 @@ class WrapperBypassed(Rule):
     )
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        yield from self._past_shards(program)
+        yield from self._past_forward(program)
         if program.managed_by == {"lightning"}:
-            yield from self._past_fabric(program)
             return
         # Other frameworks may install hooks on the bare module, so that calling it is no bypass.
         if program.managed_by - program.leaving("forwards") or not any(wrappings(program)):
@@ -85,49 +84,50 @@ class WrapperBypassed(Rule):
         found = sorted(self._bypasses(program), key=lambda pair: pair[0])
         yield from (finding for _, finding in found)
 
-    def _past_fabric(self, program: Program) -> Iterator[Finding]:
-        """Fabric's wrapper hands a method on, and refuses the forward in it."""
+    def _past_forward(self, program: Program) -> Iterator[Finding]:
+        """Methods that run what only the forward may run, or one that the wrapper was told of."""
         marked = {event.wrapper for event in program.events(ForwardMarked)}
-        asked = (each for each in program.events(Prepare) if not each.by_itself)
-        prepared = [each for each in asked if isinstance(each.made, Wrapper) and each.made not in marked]
-        for call in program.events(Forward) if program.launched_in_several else ():
-            model, place = call.module.core_under(WrapperKind.COMPILED), call.reached_at
-            setup = next((e for e in prepared if e.given.core == model and e.order < call.order), None)
-            if model is None or place is None or setup is None:
+        setups = [each for each in program.events(Prepare) if not each.by_itself and isinstance(each.made, Wrapper)]
+        for event in program.events(PastForward):
+            if program.is_caught(event, "RuntimeError"):
                 continue
-            if not call.condition.implies(setup.condition):
-                continue
-            yield self.found(
-                place,
-                f"This method runs the forward of {name_of(model)} past the wrapper of `{setup.call}`: each rank ends "
-                "with `RuntimeError: You are calling the method ... from outside the model`.",
-                remedy=f"Call `{in_code(setup.made, 'model')}.mark_forward_method(...)` with its name after "
-                f"`{setup.call}`.",
-                because=[("it is wrapped here", setup.location)],
-            )
-            return
+            setup = next((each for each in setups if each.given.core == event.module), None)
+            if setup is not None:
+                several = program.launched_in_several and event.condition.implies(setup.condition)
+                found = self._refused(event, setup) if several and setup.made not in marked else None
+            else:
+                found = self._of_shards(program, event) if event.module not in marked else None
+            if found is not None:
+                yield found
 
-    def _past_shards(self, program: Program) -> Iterator[Finding]:
+    def _refused(self, event: PastForward, setup: Prepare) -> Finding:
+        """Fabric's wrapper hands a method on, and refuses the forward in it."""
+        return self.found(
+            event.location,
+            f"`{event.method}` runs a forward of {name_of(event.module)} past the wrapper of `{setup.call}`: each rank "
+            "ends with `RuntimeError: You are calling the method ... from outside the model`.",
+            remedy=f'Call `{in_code(setup.made, "model")}.mark_forward_method("{event.method}")` after '
+            f"`{setup.call}`.",
+            because=[("it is wrapped here", setup.location)],
+        )
+
+    def _of_shards(self, program: Program, event: PastForward) -> Finding | None:
         """What `fully_shard` has cut up is whole in the forward, and behind it until the backward."""
-        marked = {event.wrapper for event in program.events(ForwardMarked)}
-        for event in program.events(ShardsMet):
-            before = [each for each in program.events(Forward, Backward) if each.order < event.order]
-            whole = any(each.module.core == event.module for each in _behind_the_last_backward(before))
-            if event.module in marked or whole or program.is_caught(event, "RuntimeError"):
-                continue
-            model = name_of(event.module)
-            yield self.found(
-                event.location,
-                f"`{event.method}` computes with parameters of {model} past its forward, in which `fully_shard` brings "
-                f"them together: each rank ends with `RuntimeError: ... {_MIXED}`.",
-                remedy=f'Write `register_fsdp_forward_method({in_code(event.module, "model")}, "{event.method}")` '
-                "behind `fully_shard`, or call the model.",
-                because=[
-                    ("it is sharded here", each.location)
-                    for each in program.events(Wrap)
-                    if each.in_place and each.wrapper == event.module
-                ][:1],
-            )
+        before = [each for each in program.events(Forward, Backward) if each.order < event.order]
+        if any(each.module.core == event.module for each in _behind_the_last_backward(before)):
+            return None
+        return self.found(
+            event.location,
+            f"`{event.method}` computes with parameters of {name_of(event.module)} past its forward, in which "
+            f"`fully_shard` brings them together: each rank ends with `RuntimeError: ... {_MIXED}`.",
+            remedy=f'Write `register_fsdp_forward_method({in_code(event.module, "model")}, "{event.method}")` '
+            "behind `fully_shard`, or call the model.",
+            because=[
+                ("it is sharded here", each.location)
+                for each in program.events(Wrap)
+                if each.in_place and each.wrapper == event.module
+            ][:1],
+        )
 
     def _bypasses(self, program: Program) -> Iterator[tuple[bool, Finding]]:
         """Each with whether it happens only with an option that is left out."""
