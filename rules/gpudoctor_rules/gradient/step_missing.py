@@ -8,7 +8,8 @@ changes them. No error is raised, and the loss goes up and down with the batches
 
 ## Fix
 
-Put the three calls in the order `backward()`, `step()`, `zero_grad()`. No automatic fix.
+Put the three calls in the order `backward()`, `step()`, `zero_grad()`. No automatic fix. DeepSpeed's engine clears by
+itself: `engine.backward(loss)`, `engine.step()`.
 
 ## Silent when
 
@@ -31,9 +32,16 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Forward
-from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
+from gpudoctor.lint.events.training_step import (
+    Backward,
+    ClearGradients,
+    EngineStep,
+    MakeOptimizer,
+    OptimizerStep,
+    TakeGradient,
+)
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
@@ -52,9 +60,10 @@ class StepMissing(Rule):
     name = "step-missing"
     severity = Severity.ERROR
     shows_when = ("trained",)
-    needs = (MakeOptimizer, OptimizerStep)
+    needs = (MakeOptimizer, OptimizerStep, Backward)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        yield from self._engine_never_steps(program)
         told: Reported = set()
         # From the optimizer: a backward without any, as for the gradients of inputs, is no mistake.
         for made in program.events(MakeOptimizer):
@@ -128,6 +137,24 @@ class StepMissing(Rule):
                 ],
             )
             return
+
+    def _engine_never_steps(self, program: Program) -> Iterator[Finding]:
+        """`engine.backward()` in a loop, and nobody has the engine count the batch."""
+        engines = {each.framework: each for each in program.events(UseManaged) if each.engine}
+        stepped = {event.engine for event in program.events(EngineStep)}
+        for backward in program.events(Backward) if engines and not program.has(OptimizerStep) else ():
+            charge, loop = engines.get(backward.managed), repeating_loop(backward)
+            called = {call.module for call in program.calls_in_graph(backward)}
+            if charge is None or loop is None or not called or called & (stepped | program.escaped):
+                continue
+            if program.absence(knows={charge.framework}) and not any(program.during(loop, Imprecision)):
+                yield self.found(
+                    backward.location,
+                    "The engine never steps: the gradients that are computed here change nothing.",
+                    remedy="Call `step()` of the engine after its `backward(loss)`, in each batch.",
+                    because=[("the engine is made here", charge.location)],
+                )
+                return
 
     def _never_fed(self, program: Program, step: OptimizerStep) -> Finding | None:
         """An optimizer that steps in a program without any gradients."""
