@@ -86,6 +86,8 @@ class ClipGradients(Event):
     """It is told whose gradients, and the bound, and nothing else."""
     of_all_shards: bool = False
     """The norm is that of the shards of all ranks together."""
+    of_one_shard: bool = False
+    """A framework that would see to that takes what it is given for something else than a whole model."""
     by: ManagedObject | Wrapper | None = None
     """What of a framework is asked to do it."""
     bound: float | None = None

@@ -6,9 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import watch_models
+from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.state_dicts import origin, taken
 from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
-from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import Enumerated, ListOf
 from gpudoctor.lint.domain.function import BoundMethod, Function
@@ -352,13 +353,30 @@ def _scaler_step(call: Call) -> Values:
 
 @MODELS.effect(ClipEffect)
 def _clips(call: Call, effect: ClipEffect) -> Values:
-    modules, _ = owners(call.do, list(call.given(effect.of) or ()))
+    given = call.given(effect.of) or Values(())
+    modules, _ = owners(call.do, list(given))
     bound = constant_of(single_of(call.given(effect.bound)))
     call.emit(
         ClipGradients, call=call.name, modules=modules, by=call.receiver,
         bound=bound if isinstance(bound, (int, float)) else None,
+        of_one_shard=_of_one_shard(call, given, modules),
     )  # fmt: skip
     return singleton(call.method_result(call.allocation_site()))
+
+
+def _of_one_shard(call: Call, given: Values, modules: frozenset[Value]) -> bool:
+    """Accelerate knows a model of FSDP1 by the list of all its parameters, and has FSDP clip it then. Of any other list
+    it takes the norm of what this rank holds."""
+    do, managed = call.do, call.receiver
+    otherwise = (ManagerState.shards_in_place, ManagerState.empties)
+    if do.flag(managed, ManagerState.spreads_parameters) is not YES:
+        return False
+    if any(do.flag(managed, each) is not NO for each in otherwise):
+        return False
+    parts = {part for each in modules for part in do.parts.get(each.core, ())}
+    some = not given.are(Parameters) and any(is_frozen(do, each) for each in parts)
+    held = [each for each in modules if any(each.core in parts for parts in do.parts.values())]
+    return len(modules) > 1 or some or any(not isinstance(each, Wrapper) for each in held)
 
 
 @MODELS.callable("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")

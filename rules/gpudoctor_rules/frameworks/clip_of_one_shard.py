@@ -7,6 +7,9 @@ Each rank (each process, one for each GPU) of a `FullyShardedDataParallel` model
 `sqrt(N)` times too small on N ranks, and different on each. The gradients stay too large, and are scaled by a different
 factor in each shard, so that the step has another direction than the gradient. No error is raised.
 
+Accelerate calls the method of the wrapper where it is given all parameters of one model. Of a part of them, as the
+trainable ones beside frozen ones, it takes the norm of this rank's part.
+
 Under DeepSpeed, `accelerator.clip_grad_norm_` does nothing: the engine clips, by `gradient_clipping` of its own
 configuration, and by nothing where that is left out. Nor does `torch.nn.utils.clip_grad_norm_` between
 `engine.backward` and `engine.step`: ZeRO has taken the gradients out of the parameters by then.
@@ -14,7 +17,7 @@ configuration, and by nothing where that is left out. Nor does `torch.nn.utils.c
 ## Fix
 
 Call `model.clip_grad_norm_(max_norm)` of the wrapper, on all ranks: it adds up the norms of all shards. Unsafe: the
-bound holds from then on.
+bound holds from then on. Pass Accelerate `model.parameters()`.
 
 ## Silent when
 
@@ -86,7 +89,14 @@ class ClipOfOneShard(Rule):
             )
 
     def _of_engine(self, program: Program, clip: ClipGradients) -> Iterator[Finding]:
-        """DeepSpeed cuts gradients itself, to a bound of its own."""
+        """DeepSpeed cuts gradients itself, to a bound of its own; Accelerate has FSDP do so where it is given all."""
+        if clip.of_one_shard:
+            yield self.found(
+                clip.location,
+                "Accelerate leaves the clipping to FSDP only where it is given all parameters of one model: of these "
+                "it takes the norm of the shards that this rank holds, and each rank clips by a different factor.",
+                remedy="Pass `model.parameters()` of what `prepare` gave back.",
+            )
         charge = taken_in_charge(program, clip.by) if isinstance(clip.by, ManagedObject) else None
         bound = clip.bound
         if charge is None or charge.config is None or bound is None:
