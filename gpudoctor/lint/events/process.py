@@ -268,7 +268,7 @@ class RankTextUsed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgumentDeclared(Event):
-    """A command line option. `flags` as written, `name` is its attribute."""
+    """A command line option. `flags` as written, `name` is its attribute. A number in a settings file has no flags."""
 
     name: str
     flags: tuple[str, ...]

@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import OpenFile, PlaceOnDisk, Setting, from_settings
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Values, ends_of, text_of
-from gpudoctor.lint.events.process import SettingDefault
+from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
@@ -269,6 +269,9 @@ class OpenedFile:
         says = (isinstance(written, str) and not (self.composed and written.isidentifier())) or written is True
         says = says or (isinstance(written, (int, float)) and written not in (0, 1))
         if says and not self.by_default:
+            if type(written) is int:
+                last = name.rpartition(".")[2]
+                call.emit(ArgumentDeclared, name=last, flags=(), default=singleton(Const(written)))
             return singleton(Const(written))
         term = Setting(f"{self.path}:{name}")
         kind = type(written).__name__ if isinstance(written, (int, float, str)) else ""

@@ -15,9 +15,10 @@ with the larger batch from then on. The configuration of DeepSpeed takes `"gradi
 
 ## Silent when
 
-The program has no option `gradient_accumulation_steps`, nor one whose name says as much, as `--grad-accum`; of the
-latter it steps by a test of its own; the `Accelerator` is given that number or a `gradient_accumulation_plugin`, or
-other arguments that could not be followed; `accumulate` is not entered; the configuration of DeepSpeed is not known.
+The program has no option `gradient_accumulation_steps` and no settings file with that number, nor one whose name says
+as much, as `--grad-accum`; of the latter it steps by a test of its own; the `Accelerator` is given that number or a
+`gradient_accumulation_plugin`, or other arguments that could not be followed; `accumulate` is not entered; the
+configuration of DeepSpeed is not known.
 
 ## Sources
 
@@ -83,12 +84,14 @@ class AccumulationStepsNotGiven(Rule):
                 continue
             if entered.call != "accumulate":
                 continue
+            flag = next(iter(option.flags), option.name)
+            chosen = f"args.{option.name}" if option.flags else "..."
             yield self.found(
                 charge.location,
                 f"`{in_code(charge.made, 'accelerator')}` is not told `{STEPS}`: `accumulate` holds nothing back, and "
-                f"every batch makes a step, whatever the option `{option.flags[0]}` says.",
-                remedy=f"Pass the option: `Accelerator({STEPS}=args.{option.name})`.",
-                because=[("the option is declared", option.location), ("`accumulate` is entered", entered.location)],
+                f"every batch makes a step, whatever the option `{flag}` says.",
+                remedy=f"Pass the option: `Accelerator({STEPS}={chosen})`.",
+                because=[("the option is declared" if option.flags else "the settings are read", option.location), ("`accumulate` is entered", entered.location)],
                 doubt="" if option.name == STEPS else "Only its name says what the option means.",
                 repair=Repair(f"Pass `{STEPS}`", (SetArgument(charge.location, STEPS, (Holds(option.chosen),)),)),
             )
