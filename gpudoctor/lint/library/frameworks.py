@@ -25,6 +25,7 @@ from gpudoctor.lint.domain.function import Instance, Library, Namespace
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import (
@@ -44,7 +45,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save, as_path
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
-from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.class_kinds import is_module_name
@@ -440,11 +441,25 @@ def _prepare(call: Call, effect: PrepareEffect) -> Values:
     if not isinstance(managed, ManagedObject):
         return NOT_ANSWERED
     _note_broadcast(call, managed)
+    if call.name == "prepare" and call.do.flag(managed, ManagerState.shards_in_place) is YES:
+        _note_refused(call)
     given = tuple(bare(values).map(lambda value: _prepared_here(call, effect, managed, value)) for values in call.args)
     # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
     if len(given) == 1:
         return given[0]
     return singleton(TupleOf(given))
+
+
+def _note_refused(call: Call) -> None:
+    """What shards a model in place exchanges the parameters that its optimizer holds: it takes both at once, and one
+    model alone."""
+    given = [values.single for values in call.args]
+    models = [each.core for each in given if isinstance(each, (Module, Wrapper))]
+    known = not call.open_ended and not any(each is None or isinstance(each, Unknown) for each in given)
+    apart = known and not any(isinstance(each, Optimizer) for each in given)
+    if models and (apart or len(models) > 1):
+        why = "no optimizer" if apart else "several models"
+        call.emit(ShardingRefused, module=models[0], why=why)
 
 
 def _prepared_here(call: Call, effect: PrepareEffect, managed: ManagedObject, value: Value) -> Value:

@@ -222,7 +222,7 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "`accelerator.prepare` was not given what belongs together; the text says what.",
         "Pass model, optimizer and loaders in one call, and one model to each Accelerator.",
-        likely=("GPU905",),
+        likely=("GPU932", "GPU905"),
         library="accelerate",
     ),
     ErrorText(

@@ -6,13 +6,14 @@
 dimension. A `ModuleList` or `ModuleDict` is never called, since the model loops over its layers: `ValueError:
 fully_shard does not support containers that do not implement forward`. A parameter that is a single number has no
 dimension to cut: `ValueError: fully_shard doesn't support scalar parameters. Change scale to a 1D tensor with numel
-equal to 1.` Either ends the program on all ranks.
+equal to 1.` Either ends the program on all ranks. Accelerate, told to shard so (`fsdp_version=2`), refuses to prepare a
+model without its optimizer, whose parameters it has to exchange, and more than one model.
 
 ## Fix
 
 Shard the layers one by one, `for layer in model.layers: fully_shard(layer)`, and the model itself after them; make the
 parameter of one dimension, `nn.Parameter(torch.ones(1))`. Unsafe, because checkpoints with that parameter have it
-without.
+without. With Accelerate, one call for both: `model, optimizer = accelerator.prepare(model, optimizer)`.
 
 ## Silent when
 
@@ -21,7 +22,8 @@ error is caught.
 
 ## Sources
 
-https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html; run on two CPU ranks with torch 2.13.
+https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html; run on two CPU ranks with torch 2.13;
+`Accelerator.prepare` of Accelerate 1.15.
 """
 
 from __future__ import annotations
@@ -39,6 +41,16 @@ if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Tensor
 
 
+_SAID = {
+    "container": "",
+    "scalar parameter": "",
+    "no optimizer": "no model without its optimizer, whose parameters it exchanges: this ends in `ValueError: When using "
+    "FSDP2, a model and optimizer must be passed together to Accelerator.prepare()`.",
+    "several models": "one model alone: this ends in `ValueError: Only one model is supported when using FSDP2`.",
+}
+"""Why a module is refused, and where Accelerate refuses it, what it takes instead."""
+
+
 class ShardsAContainer(Rule):
     code = "GPU932"
     name = "shards-a-container"
@@ -46,6 +58,7 @@ class ShardsAContainer(Rule):
     errors = (
         "ValueError: fully_shard does not support containers that do not implement forward",
         "ValueError: fully_shard doesn't support scalar parameters. Change scale to a 1D tensor with numel equal to 1.",
+        "ValueError: Only one model is supported when using FSDP2",
     )
     stops = True
     fix_safety = Safety.UNSAFE
@@ -64,7 +77,16 @@ class ShardsAContainer(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(ShardingRefused):
-            if event.why not in ("container", "scalar parameter") or program.is_caught(event, "ValueError"):
+            if event.why not in _SAID or event.location in told or program.is_caught(event, "ValueError"):
+                continue
+            if _SAID[event.why]:
+                told.add(event.location)
+                yield self.found(
+                    event.location,
+                    f"Accelerate shards {name_of(event.module)} by `fully_shard` here, and takes {_SAID[event.why]}",
+                    remedy="Pass one model and its optimizer to one call: `model, optimizer = accelerator.prepare(model, "
+                    "optimizer)`.",
+                )
                 continue
             scalar = event.part
             others = any(isinstance(each, Wrap) and each.inner != event.module for each in program.at(event.location))
