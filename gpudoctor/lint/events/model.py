@@ -110,6 +110,15 @@ class AttributeMissed(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WrapperMissed(Event):
+    """A model that was sharded in place is asked whether it is of one of these `kinds`, or has the method, and has
+    not."""
+
+    module: Module
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BareAsked(Event):
     """`.module` is asked of a model that is not wrapped and has no such attribute: an `AttributeError`."""
 

@@ -41,6 +41,7 @@ from gpudoctor.lint.domain.value import (
     single_of,
     text_of,
 )
+from gpudoctor.lint.events.model import WrapperMissed
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -98,6 +99,8 @@ def _ask_kind(call: Call, asked: Values, of: Values) -> Values:
     """Whether something is of one of these kinds."""
     kinds = flatten(call.do, list(of))
     answers = asked.restrict(call.do.path).map(lambda value: _is_one_of(call.do, value, kinds))
+    if answers.single == FALSE:
+        _note_missed(call, asked.single, frozenset(map(library_name_of, kinds)))
     if answers.all(lambda answer: answer != NONE):
         return union([answers])
     # The same class on every rank: such a branch is no rank-dependent one.
@@ -111,6 +114,12 @@ def _ask_kind(call: Call, asked: Values, of: Values) -> Values:
         return singleton(open_)
     # Wrapped where there are several GPUs, it is a `DDP` there, whatever the model without wrapper may be.
     return union([answers.map(lambda answer: open_ if answer == NONE else answer)])
+
+
+def _note_missed(call: Call, model: Value | None, kinds: frozenset[str]) -> None:
+    """A model that was sharded in place has no wrapper that it could be."""
+    if isinstance(model, Module) and call.do.flag(model, ModuleState.holds_shards) is YES:
+        call.emit(WrapperMissed, module=model, kinds=kinds)
 
 
 def _is_one_of(do: LibraryContext, value: Value, kinds: list[Value]) -> Value:
@@ -260,6 +269,8 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
         known = cls is not None and cls.complete
         # Bare models have no `.module`, and no `no_sync`, so the check tells wrapped from bare.
         bare = name in ("module", "no_sync") and (known or isinstance(value, Module))
+        if bare and name == "no_sync":
+            _note_missed(call, value, frozenset((name,)))
         return False if bare or lacks(call.do, value, name) else None
     match value:
         case Sampler():

@@ -6,7 +6,9 @@
 no wrapper around the model: it stays what it was, and gets the methods of `FSDPModule`, of which `no_sync` is none. The
 first accumulated batch ends in `AttributeError: 'FSDPNet' object has no attribute 'no_sync'`. DeepSpeed's engine has a
 `no_sync()`, and refuses it where ZeRO partitions the gradients: `AssertionError: no_sync context manager is
-incompatible with gradient partitioning logic of ZeRO stage 2`.
+incompatible with gradient partitioning logic of ZeRO stage 2`. A helper that calls it only where
+`isinstance(model, DistributedDataParallel)` does nothing for a model that `fully_shard` has sharded: the gradients of
+each accumulated batch are sent to all ranks. No error is raised, and nothing is saved.
 
 ## Fix
 
@@ -32,9 +34,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.training_step import GradientSync, OptimizerStep
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.model import Wrap, WrapperMissed
+from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
 from gpudoctor.rule import CrashText, Rule
@@ -42,6 +46,10 @@ from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program, Value
+
+
+_ASKED = ("torch.nn.parallel.DistributedDataParallel", "no_sync")
+"""By which a helper tells what has a `no_sync`."""
 
 
 class NoSyncOfOtherWrapper(Rule):
@@ -55,7 +63,7 @@ class NoSyncOfOtherWrapper(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ranks.optimizers.sharded",)
-    needs = (GradientSync,)
+    needs = (GradientSync, WrapperMissed)
     crash = CrashText(
         "'FSDP",
         also="object has no attribute 'no_sync'",
@@ -68,6 +76,7 @@ class NoSyncOfOtherWrapper(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._of_engines(program)
+        yield from self._never_asked(program)
         for event in program.events(GradientSync):
             # `torch.compile` passes on what it is asked.
             model = event.target.core_under(WrapperKind.COMPILED)
@@ -101,6 +110,39 @@ class NoSyncOfOtherWrapper(Rule):
                 remedy="Leave it out: the engine accumulates `gradient_accumulation_steps` batches by itself.",
                 because=[("the engine is made here", charge.location)],
             )
+
+
+    def _never_asked(self, program: Program) -> Iterator[Finding]:
+        """A helper leaves `no_sync` to DDP, and the model is none: gradients are reduced in each backward."""
+        if not program.may_name("no_sync") or program.has(GradientSync):
+            return
+        for event in program.events(WrapperMissed):
+            if event.kinds.isdisjoint(_ASKED):
+                continue
+            for backward in program.events(Backward):
+                trained = any(event.module in program.within(each.module) for each in program.calls_in_graph(backward))
+                if not trained or not same_round(event, backward) or not _adds_up(program, backward):
+                    continue
+                yield self.found(
+                    parting(event, backward),
+                    f"{name_of(event.module)} is sharded by `fully_shard` and no `DistributedDataParallel`: `no_sync` is "
+                    "never called, and the gradients of each batch are sent to all ranks, though a step takes several.",
+                    remedy=f"Call `{event.module.label or 'model'}.set_requires_gradient_sync(last)` before the forward, "
+                    "where `last` says whether the optimizer steps after this batch.",
+                    because=[("asked here", event.location), ("the backward of each batch", backward.location)],
+                    severity=Severity.WARNING,
+                )
+                return
+
+
+def _adds_up(program: Program, backward: Backward) -> bool:
+    """The step behind it is left out in some rounds."""
+    return any(
+        same_round(backward, step)
+        and step.order > backward.order
+        and step.condition.difference(backward.condition).depending_on(Divergence.BATCH_INDEX)
+        for step in program.events(OptimizerStep)
+    )
 
 
 def _sharded_before(program: Program, event: GradientSync, model: Value) -> Wrap | None:
