@@ -152,10 +152,10 @@ from gpudoctor.lint.events.model import ModuleClassFlaw as ModuleClassFlaw
 from gpudoctor.lint.events.model import PartAdded as PartAdded
 from gpudoctor.lint.events.model import PartExchanged as PartExchanged
 from gpudoctor.lint.events.model import PartsNamed as PartsNamed
+from gpudoctor.lint.events.model import PastForward as PastForward
 from gpudoctor.lint.events.model import ReplicaRead as ReplicaRead
 from gpudoctor.lint.events.model import ReplicaWrite as ReplicaWrite
 from gpudoctor.lint.events.model import ShardingRefused as ShardingRefused
-from gpudoctor.lint.events.model import PastForward as PastForward
 from gpudoctor.lint.events.model import SyncNorm as SyncNorm
 from gpudoctor.lint.events.model import UnusedPart as UnusedPart
 from gpudoctor.lint.events.model import WeightsDrawn as WeightsDrawn
@@ -286,6 +286,7 @@ from gpudoctor.lint.questions.loop_rounds import trains as trains
 from gpudoctor.lint.questions.loop_rounds import when_of as when_of
 from gpudoctor.lint.questions.made_of import agreed_part as agreed_part
 from gpudoctor.lint.questions.made_of import asked_of_engine as asked_of_engine
+from gpudoctor.lint.questions.made_of import functions_behind as functions_behind
 from gpudoctor.lint.questions.made_of import is_attribute as is_attribute
 from gpudoctor.lint.questions.made_of import is_entry as is_entry
 from gpudoctor.lint.questions.made_of import is_length as is_length

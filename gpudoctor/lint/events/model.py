@@ -248,8 +248,8 @@ class UnusedPart(Event):
 @dataclass(frozen=True, kw_only=True)
 class ShardingRefused(Event):
     """`fully_shard` refuses this `module`, or what it has made of a module refuses what is done here. `why`: it is a
-    `container` without a forward, has a `scalar parameter`, or is given a `copy` or a `whole state`; Accelerate is given
-    it with `no optimizer`, or with others (`several models`). `part` has the parameter."""
+    `container` without a forward, has a `scalar parameter`, or is given a `copy` or a `whole state`; Accelerate gets it
+    with `no optimizer`, or with others (`several models`). `part` has the parameter."""
 
     module: Module
     why: str

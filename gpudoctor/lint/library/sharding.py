@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import IsInstance
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.events.model import ShardingRefused, PastForward
+from gpudoctor.lint.events.model import PastForward, ShardingRefused
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.torch_nn import children_of, has_parameters, learns_itself
 from gpudoctor.lint.library_call import flatten

@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, ObjectSt
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import Enumerated, ListOf
 from gpudoctor.lint.domain.function import BoundMethod, Function
+from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.heuristics import OPTIMIZER
 from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
@@ -368,6 +369,8 @@ def _of_one_shard(call: Call, given: Values, modules: frozenset[Value]) -> bool:
     """Accelerate knows a model of FSDP1 by the list of all its parameters, and has FSDP clip it then. Of any other list
     it takes the norm of what this rank holds."""
     do, managed = call.do, call.receiver
+    if not isinstance(managed, ManagedObject):
+        return False
     otherwise = (ManagerState.shards_in_place, ManagerState.empties)
     if do.flag(managed, ManagerState.spreads_parameters) is not YES:
         return False

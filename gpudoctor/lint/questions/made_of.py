@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
-from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult, Operation
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, Length, MethodResult, Operation
 from gpudoctor.lint.domain.symbols import each_of as each_of
 from gpudoctor.lint.domain.tensor import Tensor
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 def tensors_behind(value: Value) -> list[Tensor]:
     """The tensors that it is, or was made of: `float(score)` is a number of its own, and says of what."""
     return [each for part in value.in_text for each in provenance_of(part) if isinstance(each, Tensor)]
+
+
+def functions_behind(value: Value) -> set[str]:
+    """The functions of libraries whose results it is, or was made of."""
+    parts = (each for part in value.in_text for each in provenance_of(part))
+    return {each.function for each in parts if isinstance(each, CallResult) and isinstance(each.function, str)}
 
 
 def loaders_measured(values: Iterable[Value]) -> list[Loader]:

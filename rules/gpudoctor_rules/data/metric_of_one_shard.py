@@ -40,7 +40,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.reporting import MetricShown, Scored
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.questions.made_of import tensors_behind
+from gpudoctor.lint.questions.made_of import functions_behind, tensors_behind
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import trained_with
 
@@ -114,8 +114,11 @@ class MetricOfOneShard(Rule):
         for event in program.events(Collective):
             if event.asked is None or not event.effect.adds_up:
                 continue
-            parts = (part for each in event.subject or () for part in tensors_behind(each))
-            for name in (measured[each.place] for each in parts if each.place in measured):
+            values = list(event.subject or ())
+            tensors = (measured.get(part.place) for each in values for part in tensors_behind(each))
+            # Of lists of numbers it makes a number.
+            numbers = (name for each in values for name in functions_behind(each) if name in measured.values())
+            for name in sorted({*filter(None, tensors), *numbers}):
                 yield self.found(
                     event.location,
                     f"Each rank computes `{name.rpartition('.')[2]}` of its own shard, and what is shown is the mean "

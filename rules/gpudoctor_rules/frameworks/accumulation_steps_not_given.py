@@ -91,7 +91,10 @@ class AccumulationStepsNotGiven(Rule):
                 f"`{in_code(charge.made, 'accelerator')}` is not told `{STEPS}`: `accumulate` holds nothing back, and "
                 f"every batch makes a step, whatever the option `{flag}` says.",
                 remedy=f"Pass the option: `Accelerator({STEPS}={chosen})`.",
-                because=[("the option is declared" if option.flags else "the settings are read", option.location), ("`accumulate` is entered", entered.location)],
+                because=[
+                    ("the option is declared" if option.flags else "the settings are read", option.location),
+                    ("`accumulate` is entered", entered.location),
+                ],
                 doubt="" if option.name == STEPS else "Only its name says what the option means.",
                 repair=Repair(f"Pass `{STEPS}`", (SetArgument(charge.location, STEPS, (Holds(option.chosen),)),)),
             )

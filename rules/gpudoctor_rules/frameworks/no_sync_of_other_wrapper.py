@@ -89,8 +89,7 @@ class NoSyncOfOtherWrapper(Rule):
                 event.location,
                 f"`fully_shard` leaves {name_of(model)} without a wrapper, and what it adds has no `no_sync`: "
                 "this ends in an `AttributeError`.",
-                remedy=f"Call `{model.label or 'model'}.set_requires_gradient_sync(last)` before the forward, "
-                "where `last` says whether the optimizer steps after this batch.",
+                remedy=_remedy(model),
                 because=[("sharded here", shard.location)],
                 repair=_switch(program, event),
                 needs=program.shared_by(event),
@@ -111,7 +110,6 @@ class NoSyncOfOtherWrapper(Rule):
                 because=[("the engine is made here", charge.location)],
             )
 
-
     def _never_asked(self, program: Program) -> Iterator[Finding]:
         """A helper leaves `no_sync` to DDP, and the model is none: gradients are reduced in each backward."""
         if not program.may_name("no_sync") or program.has(GradientSync):
@@ -125,14 +123,21 @@ class NoSyncOfOtherWrapper(Rule):
                     continue
                 yield self.found(
                     parting(event, backward),
-                    f"{name_of(event.module)} is sharded by `fully_shard` and no `DistributedDataParallel`: `no_sync` is "
-                    "never called, and the gradients of each batch are sent to all ranks, though a step takes several.",
-                    remedy=f"Call `{event.module.label or 'model'}.set_requires_gradient_sync(last)` before the forward, "
-                    "where `last` says whether the optimizer steps after this batch.",
+                    f"{name_of(event.module)} is sharded by `fully_shard` and no `DistributedDataParallel`: `no_sync` "
+                    "is never called, and the gradients of each batch are sent to all ranks, though a step takes "
+                    "several.",
+                    remedy=_remedy(event.module),
                     because=[("asked here", event.location), ("the backward of each batch", backward.location)],
                     severity=Severity.WARNING,
                 )
                 return
+
+
+def _remedy(model: Value) -> str:
+    return (
+        f"Call `{model.label or 'model'}.set_requires_gradient_sync(last)` before the forward, where `last` says "
+        "whether the optimizer steps after this batch."
+    )
 
 
 def _adds_up(program: Program, backward: Backward) -> bool:

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 _SAID = {
     "container": "",
     "scalar parameter": "",
-    "no optimizer": "no model without its optimizer, whose parameters it exchanges: this ends in `ValueError: When using "
-    "FSDP2, a model and optimizer must be passed together to Accelerator.prepare()`.",
+    "no optimizer": "no model without its optimizer, whose parameters it exchanges: this ends in `ValueError: When "
+    "using FSDP2, a model and optimizer must be passed together to Accelerator.prepare()`.",
     "several models": "one model alone: this ends in `ValueError: Only one model is supported when using FSDP2`.",
 }
 """Why a module is refused, and where Accelerate refuses it, what it takes instead."""
@@ -84,8 +84,8 @@ class ShardsAContainer(Rule):
                 yield self.found(
                     event.location,
                     f"Accelerate shards {name_of(event.module)} by `fully_shard` here, and takes {_SAID[event.why]}",
-                    remedy="Pass one model and its optimizer to one call: `model, optimizer = accelerator.prepare(model, "
-                    "optimizer)`.",
+                    remedy="Pass one model and its optimizer to one call: `model, optimizer = "
+                    "accelerator.prepare(model, optimizer)`.",
                 )
                 continue
             scalar = event.part

@@ -106,8 +106,7 @@ class WrapperBypassed(Rule):
             event.location,
             f"`{event.method}` runs a forward of {name_of(event.module)} past the wrapper of `{setup.call}`: each rank "
             "ends with `RuntimeError: You are calling the method ... from outside the model`.",
-            remedy=f'Call `{in_code(setup.made, "model")}.mark_forward_method("{event.method}")` after '
-            f"`{setup.call}`.",
+            remedy=f'Call `{in_code(setup.made, "model")}.mark_forward_method("{event.method}")` after `{setup.call}`.',
             because=[("it is wrapped here", setup.location)],
         )
 
