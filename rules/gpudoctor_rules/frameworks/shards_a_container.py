@@ -77,10 +77,9 @@ class ShardsAContainer(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(ShardingRefused):
-            if event.why not in _SAID or event.location in told or program.is_caught(event, "ValueError"):
+            if event.why not in _SAID or program.is_caught(event, "ValueError"):
                 continue
             if _SAID[event.why]:
-                told.add(event.location)
                 yield self.found(
                     event.location,
                     f"Accelerate shards {name_of(event.module)} by `fully_shard` here, and takes {_SAID[event.why]}",
