@@ -57,11 +57,6 @@ def copy_of(case: Case, folder: Path) -> Copy:
     return Copy(case, folder)
 
 
-def is_golden(path: Path) -> bool:
-    """The file says what another one is fixed to."""
-    return f"{GOLDEN}." in path.name
-
-
 def has_golden(case: Case) -> bool:
     """It is written what the program is fixed to."""
     return any(_golden(file).exists() for file in case.files)
