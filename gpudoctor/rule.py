@@ -16,9 +16,12 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.events.option_defaults import Premise
-    from gpudoctor.lint.launchfiles.launched import Launched
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.lint.launchfiles.launched import Launched as Launched
+    from gpudoctor.lint.program import Program as Program
+    from gpudoctor.run.recording import Recording as Recording
+else:
+    # What rules are asked about. They need the names for types alone, and take them from here with `Rule`.
+    Launched = Program = Recording = object
 
 BUILT_IN = "gpudoctor_rules"
 SOME_PATHS = "It happens on some code paths, not on all."

@@ -6,9 +6,9 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -26,9 +26,6 @@ from gpudoctor.server.analysis_process import AnalysisProcess, Superseded
 from gpudoctor.server.client_settings import settings_of
 from gpudoctor.server.open_texts import OpenTexts, path_of
 from gpudoctor.server.told_findings import SOURCE, Found, Published, Uris, by_document
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEBOUNCE = 0.15
 """Seconds after the last change until the text is analysed: as long as a fast typist needs for a letter."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Finding
 from gpudoctor.lint.fix_loop import FileChange
 from gpudoctor.lint.results.merge import UNKNOWN, UNREADABLE, UNUSED
 from gpudoctor.lint.source.atomic_write import NotWritten, edited
@@ -14,9 +14,6 @@ from gpudoctor.lint.source.file import SourceFile, parse_text, read_source
 from gpudoctor.lint.suppression.directives import Suppressions
 from gpudoctor.lint.suppression.insert import comments_for
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding
 
 _ABOUT_FILES = (UNREADABLE, UNUSED, UNKNOWN)
 """What is wrong with a file or with its comments is not cured by one more comment."""

@@ -160,7 +160,7 @@ MAY_IMPORT: dict[str, str] = {
     "logs.log_report": "logs logs.declared_texts logs.error_texts",
     "run.page": "html page_address report run run.recording",
     # `lint.flow` gives rules the types of conditions, nothing that acts.
-    "gpudoctor_rules": "*values api.pack lint.launchfiles lint.program lint.questions lint.repair rule run.recording",
+    "gpudoctor_rules": "*values api.pack lint.launchfiles lint.questions lint.repair rule run.recording",
 }
 """The parts that each part may import besides."""
 LATE = {

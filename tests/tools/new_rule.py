@@ -46,13 +46,9 @@ SCAFFOLD: addresses or issues that show it, such as pytorch/pytorch#31771.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program, Rule
 
 
 class {cls}(Rule):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Edit
+from gpudoctor.diagnostic import Edit
 
 TextSpan = tuple[int, int, str]
 """From offset, to offset, the text instead."""

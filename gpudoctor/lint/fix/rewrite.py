@@ -11,19 +11,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from threading import get_ident
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.fix import changes as ch
 from gpudoctor.lint.fix.blocks import EmptyLines, Statement, changed_block, parted
 from gpudoctor.lint.fix.commas import replaced, with_arguments, with_name
 from gpudoctor.lint.fix.edits import TextSpan, differences
 from gpudoctor.lint.process_state import no_warnings
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 LineColumn = tuple[int, int]

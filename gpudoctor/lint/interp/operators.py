@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.constant_folding import compared, is_nan, whole_number
 from gpudoctor.lint.domain.function import Class, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -45,9 +45,6 @@ from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Equal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.library.library_names import is_canonical
 from gpudoctor.lint.library.register import HOOKS
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
 
 OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotEq: ast.Eq,

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 from gpudoctor.lint.launchfiles.shell_values import calculated
 from gpudoctor.lint.launchfiles.syntax import Syntax, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _MOST = 4096
 """Numbers that `seq` prints: more are not known."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from gpudoctor.lint.launchfiles.shell_words import Hole, ShellVariable, Word, WordPart
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 def is_open(parts: Sequence[WordPart]) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
@@ -27,9 +27,6 @@ from gpudoctor.lint.library.unread_code import attributes_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import classes
 from gpudoctor.manifest.effects import LaunchEffect
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
 
 
 def _required(target: Value | None) -> tuple[int, int | None] | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from gpudoctor.coverage import Cause, Coverage, Followed, Silence
+from gpudoctor.diagnostic import Location
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from collections.abc import Set as AbstractSet
-
-    from gpudoctor.diagnostic import Location
 
 
 def told_once(programs: Iterable[Coverage], listed: AbstractSet[str]) -> tuple[Coverage, ...]:

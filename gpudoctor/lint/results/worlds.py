@@ -3,18 +3,13 @@ those in which it happens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from gpudoctor.diagnostic import Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.program_facts import AsStarted, said_of
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpudoctor.diagnostic import Finding
 
 
 def with_starts(found: Iterable[tuple[AsStarted, tuple[Finding, ...]]]) -> tuple[Finding, ...]:

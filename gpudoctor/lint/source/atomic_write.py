@@ -6,15 +6,12 @@ import os
 import re
 import stat
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Edit
 from gpudoctor.drafts import replace_file
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.source.encoding import encoding_of
 from gpudoctor.lint.source.file_queries import digest_of
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Edit
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 

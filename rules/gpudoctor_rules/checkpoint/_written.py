@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.events.files import OF_ONE_NODE
 from gpudoctor.record import dataclass
+from gpudoctor.rule import Recording
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording
     from gpudoctor.run.recording import Process, Written
 
 BY_LOCAL_RANK = "GPU602"

@@ -34,10 +34,10 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.asked_in_tests import shards_asked
 from gpudoctor.lint.questions.loop_rounds import batch_loop
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Program, Recording, Value
+    from gpudoctor.api.pack import Literal, Value
     from gpudoctor.run.recording import Pass, Process, Written
 
 

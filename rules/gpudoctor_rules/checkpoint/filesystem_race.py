@@ -26,7 +26,6 @@ wandb/wandb#3208, deepspeedai/DeepSpeed#4536, Lightning-AI/pytorch-lightning#515
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.event_context import only_some_ranks
@@ -36,10 +35,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.waiting_ranks import others_wait
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
-from gpudoctor.rule import SOME_PATHS, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+from gpudoctor.rule import SOME_PATHS, Program, Recording, Rule
 
 NO_RACE = frozenset({"suppress", "unread"})
 """What is open around it: errors are dropped, or code that was not read may let one rank go first."""

@@ -39,11 +39,11 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Always, Before, Code, Either, Imported, Repair
 from gpudoctor.lint.repair.snippets import waits_for_all
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import TORN_FILE
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording
+    from gpudoctor.api.pack import Event
 
 
 class LoadBeforeSaveFinished(Rule):

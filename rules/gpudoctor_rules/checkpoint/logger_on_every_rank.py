@@ -25,18 +25,14 @@ https://docs.wandb.ai/guides/track/log/distributed-training.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.reporting import StartLogger, UseLogger
 from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, is_first
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.checkpoint._imported_again import importing
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
 
 
 class LoggerOnEveryRank(Rule):

@@ -38,12 +38,12 @@ from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.process import ReadOwn, SeedSet
 from gpudoctor.lint.questions.own_readings import readings_in_path
 from gpudoctor.record import dataclass, field
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from gpudoctor.api.pack import Location, Program
+    from gpudoctor.api.pack import Location
 
     Use = Save | Load | ChangeFolder
     Reading = ClockRead | ReadOwn

@@ -31,10 +31,10 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.repair.snippets import asked_first
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Program, Recording
+    from gpudoctor.api.pack import Literal
 
 LOCAL_ZERO = "local rank 0"
 

@@ -45,12 +45,12 @@ from gpudoctor.lint.questions.own_readings import apart_by_clocks_alone
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import TORN_FILE
 from gpudoctor_rules.checkpoint._imported_again import importing
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Values
+    from gpudoctor.api.pack import Values
 
 
 class SaveOnEveryRank(Rule):

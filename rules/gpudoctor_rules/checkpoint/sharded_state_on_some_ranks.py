@@ -28,18 +28,14 @@ with torch 2.13.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import Save, ShardedState
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
 
 OF_A_MESH = "full_tensor"
 """All ranks of a mesh call it, which may be those that have one place along another one."""

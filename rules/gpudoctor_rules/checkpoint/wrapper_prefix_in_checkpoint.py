@@ -41,10 +41,10 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.lint.repair.snippets import model_inside
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Program, Value
+    from gpudoctor.api.pack import Condition, Value
 
 
 _IN_PLACE = "Compile in place, with `model.compile()`, which leaves the keys as they are."

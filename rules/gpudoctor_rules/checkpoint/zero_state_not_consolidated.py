@@ -26,7 +26,6 @@ https://docs.pytorch.org/docs/stable/distributed.optim.html; run on two CPU rank
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.acting_place import under_the_test
@@ -34,10 +33,7 @@ from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.events.training_step import MakeOptimizer
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Repair
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import CrashText, Program, Rule
 
 
 class ZeroStateNotConsolidated(Rule):

@@ -9,9 +9,9 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import Caught
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.rule import Program
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
     from gpudoctor_rules.collective._together import JointStep
 
 OF_ONE_RANK = "torch.OutOfMemoryError"

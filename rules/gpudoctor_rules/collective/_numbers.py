@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
+from gpudoctor.rule import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpudoctor.api.pack import Location, Recording
+    from gpudoctor.api.pack import Location
     from gpudoctor.run.recording import Process
     from gpudoctor.run.recording.call_counts import Result, Sum, TensorRead
 

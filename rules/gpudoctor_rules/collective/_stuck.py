@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.record import dataclass
+from gpudoctor.rule import Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording
-    from gpudoctor.rule import Rule
     from gpudoctor.run.recording import Crash, Pass, Process, StackFrame, Waiting
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"

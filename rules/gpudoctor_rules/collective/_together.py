@@ -15,10 +15,11 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_for_one_round
 from gpudoctor.record import dataclass
+from gpudoctor.rule import Program
 from gpudoctor_rules.collective._sides import Alone, reached_alone
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Literal, Location, Loop, Program, Value
+    from gpudoctor.api.pack import Event, Literal, Location, Loop, Value
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,10 @@ from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, in_last_round, training_loop, trains
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop, Program, Recording
+    from gpudoctor.api.pack import Loop
 
 
 class BarrierEveryStep(Rule):

@@ -30,15 +30,11 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.broadcas
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.record import dataclass
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+from gpudoctor.rule import CrashText, Program, Recording, Rule
 
 
 @dataclass(frozen=True)

@@ -30,19 +30,14 @@ ranks with torch 2.13.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, story
 from gpudoctor_rules.collective._together import lonely_collectives
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording
-    from gpudoctor.lint.program import Program
 
 
 class CollectiveOnSomeRanks(Rule):

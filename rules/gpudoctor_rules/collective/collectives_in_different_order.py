@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Program, Recording
+    from gpudoctor.api.pack import Literal
 
 Side = tuple[Hashable, ...]
 

@@ -26,18 +26,14 @@ https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
 
 
 class CpuTensorWithNccl(Rule):

@@ -29,15 +29,11 @@ CPU ranks with torch 2.13.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import CrashText, Program, Rule
 
 
 class GatherCutsGradient(Rule):

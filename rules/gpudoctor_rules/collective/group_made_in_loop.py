@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.questions.loop_rounds import in_every_round, trains
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop, Program, Recording
+    from gpudoctor.api.pack import Loop
 
 
 class GroupMadeInLoop(Rule):

@@ -27,19 +27,14 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.new_grou
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import reached_alone, story
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording
-    from gpudoctor.lint.program import Program
 
 AMONG_MEMBERS = "use_local_synchronization"
 

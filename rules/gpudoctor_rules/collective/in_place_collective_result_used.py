@@ -27,16 +27,11 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.all_redu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.collective import ResultUsed
 from gpudoctor.lint.repair.repair import Repair, Unassign
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
-
+from gpudoctor.rule import CrashText, Program, Rule
 
 _NO_TENSOR = "a collective returns a handle or nothing, not a tensor"
 _GIVEN = "Use the tensor that was given to the collective: it holds the result."

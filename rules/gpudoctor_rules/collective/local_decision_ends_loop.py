@@ -45,15 +45,14 @@ from gpudoctor.lint.events.process import Caught, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_clock, asks_output, asks_own_reading, asks_signal
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
 from gpudoctor_rules.collective._sides import story, without_partner
 from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Literal, Recording
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Literal
 
 MAY_AGREE = "The ranks may agree for a reason that cannot be seen here, such as equal data."
 SIGNAL = "A signal reaches each rank at a moment of its own."

@@ -37,10 +37,10 @@ from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 COPIED = "writes its result into a copy that was made for this call and is gone: all continue with their own value."
 RETURNED = "leaves its argument as it is and returns the result, which is dropped: all continue with their own value."

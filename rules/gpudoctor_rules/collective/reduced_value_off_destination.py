@@ -34,10 +34,9 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import SchedulerStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
     from gpudoctor_rules.collective._numbers import SummedNumber
 
 

@@ -47,12 +47,12 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_bounds import goes_by_size, parting_bound
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._together import JointStep, steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loop, Program, Recording
+    from gpudoctor.api.pack import Event, Loop
 
 
 class RoundsDifferBetweenRanks(Rule):

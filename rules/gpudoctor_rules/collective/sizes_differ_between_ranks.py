@@ -30,16 +30,12 @@ CPU ranks with torch 2.13.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, NCCL_TIMEOUT
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
 
 REMEDY = "Gather the sizes first, pad to the largest one, and cut after it; or use `dist.all_gather_object`, or sums."
 

@@ -39,13 +39,13 @@ from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import DriftText, Rule
+from gpudoctor.rule import DriftText, Program, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 _ALIKE = "It takes ranks whose own numbers lead to different rates."
 TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer

@@ -25,16 +25,12 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.ReduceOp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+from gpudoctor.rule import Program, Recording, Rule
 
 
 class SumTakenForMean(Rule):

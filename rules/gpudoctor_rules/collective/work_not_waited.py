@@ -33,10 +33,10 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard, ReadTooEarly, ResultUsed, StartWork, WorkDone
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording, Work
+    from gpudoctor.api.pack import Event, Work
 
 
 class WorkNotWaited(Rule):

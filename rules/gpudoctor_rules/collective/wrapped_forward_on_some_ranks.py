@@ -49,14 +49,13 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.lint.repair.snippets import model_inside
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import lonely_collectives, sharded_in_place
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Location, Recording, Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Location, Value
 
 _BUFFERS = "A model without buffers, such as those of batch norm, sends none here and waits for nobody."
 _GATHERS = "Each forward gathers the parameters from all ranks, so it waits for the others."

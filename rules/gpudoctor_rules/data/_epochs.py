@@ -11,6 +11,7 @@ from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
 from gpudoctor.lint.questions.loop_bounds import chosen_to_repeat
 from gpudoctor.record import dataclass
+from gpudoctor.rule import Program
 from gpudoctor_rules.data._passes import (
     LearningPass,
     escapes,
@@ -22,7 +23,7 @@ from gpudoctor_rules.data._passes import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Program, Value
+    from gpudoctor.api.pack import Literal, Value
 
 
 @dataclass(frozen=True)

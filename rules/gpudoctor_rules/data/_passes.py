@@ -14,9 +14,10 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.made_of import each_of
 from gpudoctor.record import dataclass
+from gpudoctor.rule import Program
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Location, Loop, Program, Value, Values
+    from gpudoctor.api.pack import Condition, Location, Loop, Value, Values
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
+from gpudoctor.rule import Recording
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Recording
+    from gpudoctor.api.pack import Location
     from gpudoctor.run.recording import Pass, Process, Shared
 
 _MOST = 0.9

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.reporting import Averaged, MetricShown
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Program, Recording
+    from gpudoctor.api.pack import Loader
     from gpudoctor.run.recording import Pass
 
 

@@ -32,11 +32,11 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import MakeOptimizer
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules.data._passes import is_name, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Program
+    from gpudoctor.api.pack import Loader
 
 
 class BatchGrowsWithProcesses(Rule):

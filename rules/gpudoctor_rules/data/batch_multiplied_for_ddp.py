@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.events.data_loading import Iterate
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, is_name, samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Sampler, Value
+    from gpudoctor.api.pack import Sampler, Value
     from gpudoctor.run.recording import Pass as Seen
 
 REMEDY = (

@@ -33,7 +33,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.lint.questions.made_of import is_length
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import (
     escapes,
     repeating_loop,
@@ -44,7 +44,7 @@ from gpudoctor_rules.data._passes import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Program, Recording, Value
+    from gpudoctor.api.pack import Condition, Value
 
 TORCH = "torch.utils.data."
 SUBSET, WEIGHTED = f"{TORCH}SubsetRandomSampler", f"{TORCH}WeightedRandomSampler"

@@ -27,17 +27,13 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules.data._passes import LearningPass, is_name, trained_with
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
 
 LARGEST = 256
 """Larger batches were chosen for several GPUs, as far as anybody can tell."""

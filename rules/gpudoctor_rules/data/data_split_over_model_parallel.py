@@ -38,11 +38,11 @@ from gpudoctor.lint.domain.rank import RankKind, SizeKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import ForwardShared
 from gpudoctor.lint.events.option_defaults import left_out
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Sampler, Values
+    from gpudoctor.api.pack import Sampler, Values
     from gpudoctor.run.recording import Pass
 
 FROM_MESH = (

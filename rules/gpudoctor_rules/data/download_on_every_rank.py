@@ -35,10 +35,9 @@ from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.snippets import first_goes_ahead
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
     from gpudoctor.run.recording import Process, Written
 
 REMEDY = "Let `if local_rank == 0:` download it, then `dist.barrier()`, then open it on all ranks without downloading."

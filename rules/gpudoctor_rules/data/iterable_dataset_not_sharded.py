@@ -36,11 +36,11 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.events.data_loading import Streamed, StreamLoaded
 from gpudoctor.lint.questions.whole_data import stream_behind
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, trained_together, trained_with, where_averaged
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 
 class IterableDatasetNotSharded(Rule):

@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.questions.loop_bounds import pairs_with_itself
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules.data._passes import samplers_of, training_passes
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Sampler
+    from gpudoctor.api.pack import Sampler
 
 
 class LoaderPairedWithItself(Rule):

@@ -35,11 +35,11 @@ from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.data_loading import ItemRead, Iterate, MakeLoader
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.repair.repair import Repair, SetArgument, SetArguments
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value, Values
+    from gpudoctor.api.pack import Value, Values
     from gpudoctor.run.recording import Pass as RunPass
     from gpudoctor.run.recording import Process
 

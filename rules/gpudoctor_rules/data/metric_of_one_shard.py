@@ -41,11 +41,11 @@ from gpudoctor.lint.events.reporting import MetricShown, Scored
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.made_of import functions_behind, tensors_behind
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Iterate, Program, Recording, Value
+    from gpudoctor.api.pack import Iterate, Value
     from gpudoctor.run.recording import Pass
 
 WITH_FRAMEWORK = {

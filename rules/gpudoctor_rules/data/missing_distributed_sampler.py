@@ -55,7 +55,7 @@ from gpudoctor.lint.repair.repair import (
     Source,
 )
 from gpudoctor.lint.repair.snippets import own_sharing
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import (
     LearningPass,
     escapes,
@@ -68,7 +68,7 @@ from gpudoctor_rules.data._passes import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loader, Program, Recording, Value, Values
+    from gpudoctor.api.pack import Event, Loader, Value, Values
 
 
 class MissingDistributedSampler(Rule):

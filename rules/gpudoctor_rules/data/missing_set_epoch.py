@@ -28,17 +28,13 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.data_loading import Iterate, MakeSampler
 from gpudoctor.lint.events.training_step import MakeOptimizer, OptimizerStep
 from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
 
 
 class MissingSetEpoch(Rule):

@@ -43,11 +43,10 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import batch_loop
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
     from gpudoctor.run.recording import Pass, Process
     from gpudoctor.run.recording.random_facts import GeneratorStates
 

@@ -30,11 +30,11 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.questions.whole_data import shares_nothing
 from gpudoctor.lint.repair.repair import Holds, RemoveArgument, Repair, SetArgument
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with, unused_samplers
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Program, Recording, Sampler
+    from gpudoctor.api.pack import Loader, Sampler
 
 
 class SamplerNotPassed(Rule):

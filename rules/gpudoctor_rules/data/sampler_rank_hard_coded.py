@@ -45,12 +45,12 @@ from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.made_of import agreed_part
 from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value, Values
+    from gpudoctor.api.pack import Value, Values
 
 FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process group for both."
 

@@ -25,15 +25,11 @@ The text is that of torch 2.13, run here; https://docs.pytorch.org/docs/stable/d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.events.data_loading import MakeLoader
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import CrashText, Program, Rule
 
 
 class SamplerWithIterableDataset(Rule):

@@ -37,13 +37,12 @@ from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 from gpudoctor_rules.data._passes import first_name
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording, Sampler, Values
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Sampler, Values
 
 
 class SamplerWithoutProcessGroup(Rule):

@@ -37,11 +37,11 @@ from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop, Program, Recording
+    from gpudoctor.api.pack import Loop
 
 
 class SetEpochMisplaced(Rule):

@@ -31,10 +31,10 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair
-from gpudoctor.rule import SOME_PATHS, CrashText, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Values
+    from gpudoctor.api.pack import Values
 
 EXCLUSIVE = {
     "sampler": "sampler option is mutually exclusive with shuffle",

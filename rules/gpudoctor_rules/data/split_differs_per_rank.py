@@ -44,10 +44,10 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Location, Program, RankAgreement, Recording
+    from gpudoctor.api.pack import Event, Location, RankAgreement
 
 REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 

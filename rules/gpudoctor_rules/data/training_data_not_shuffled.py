@@ -40,11 +40,11 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.layers import recurs
 from gpudoctor.lint.questions.unseen_deeds import may_mix_data
 from gpudoctor.lint.repair.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, first_name, repeating_loop, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Loop, Program, Recording, Value, Values
+    from gpudoctor.api.pack import Condition, Loop, Value, Values
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"

@@ -28,18 +28,14 @@ pytorch/pytorch#22584, microsoft/PyMarlin#80, https://docs.pytorch.org/tutorials
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Streamed
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
 
 REMEDY = "Put the loop under `with model.join():`, or make as many steps on each rank."
 LETS_GO = frozenset({"join", "Join"})

@@ -14,11 +14,12 @@ from gpudoctor.lint.questions.devices_compared import current_gpu
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Code, Imported
 from gpudoctor.lint.repair.snippets import own_gpu
+from gpudoctor.rule import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpudoctor.api.pack import Event, Program, Value
+    from gpudoctor.api.pack import Event, Value
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

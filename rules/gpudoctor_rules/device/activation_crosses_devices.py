@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.placement import Crossed
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Tensor
+    from gpudoctor.api.pack import Tensor
 
 
 class ActivationCrossesDevices(Rule):

@@ -55,7 +55,7 @@ from gpudoctor.lint.questions.devices_compared import (
 )
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
 from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own_device
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import (
     by_all,
@@ -70,7 +70,7 @@ from gpudoctor_rules.device._choices import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import EnvironmentWrite, Event, Location, Program, Value
+    from gpudoctor.api.pack import EnvironmentWrite, Event, Location, Value
 
 
 class AllRanksOnOneGpu(Rule):

@@ -42,12 +42,12 @@ from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Code, First, Holds, Repair
 from gpudoctor.lint.repair.snippets import moved_to
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device.move_discarded import MOVES
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 
 class BatchOffDevice(Rule):

@@ -30,11 +30,11 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import FORKED
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loader, Program
+    from gpudoctor.api.pack import Event, Loader
 
 
 class CudaInLoaderWorker(Rule):

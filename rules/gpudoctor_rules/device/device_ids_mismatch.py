@@ -45,11 +45,11 @@ from gpudoctor.lint.questions.devices_compared import (
     on_first_rank,
     one_gpu,
 )
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 
 class DeviceIdsMismatch(Rule):

@@ -39,13 +39,13 @@ from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, InitGroup
 from gpudoctor.lint.questions.devices_compared import current_gpu, several_choose
 from gpudoctor.lint.repair.repair import After, Before, MoveUp, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
 from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_have_chosen_before, one_visible
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Value
+    from gpudoctor.api.pack import Event, Value
 
 
 class DeviceNeverSet(Rule):

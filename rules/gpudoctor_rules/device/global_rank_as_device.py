@@ -36,11 +36,11 @@ from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.questions.addresses import is_here
 from gpudoctor.lint.repair.repair import After, Code, Fresh, Holds, Repair, Substitute
 from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL, local_rank_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import INVALID_ORDINAL
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 # Ranks that meet at such an address are on one node, where the global rank is the local one.
 

@@ -28,16 +28,12 @@ inefficient"), pytorch/pytorch#150798, pytorch/pytorch#76865.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective, Pickled
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY, TWO_DEVICES
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
 
 
 class GpuTensorPickled(Rule):

@@ -30,15 +30,11 @@ https://discuss.pytorch.org/t/list-of-nn-module-in-a-nn-module/219.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, Source
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+from gpudoctor.rule import Program, Recording, Rule
 
 REMEDY = "Put them into `nn.ModuleList([...])`, or `nn.ModuleDict({...})` for a dict."
 

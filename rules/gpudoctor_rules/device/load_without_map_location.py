@@ -28,7 +28,6 @@ https://docs.pytorch.org/docs/stable/generated/torch.load.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module
@@ -39,12 +38,9 @@ from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.devices_compared import one_gpu, train_together
 from gpudoctor.lint.repair.repair import Repair, SetArgument
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import sees_own
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
 
 
 class LoadWithoutMapLocation(Rule):

@@ -43,12 +43,12 @@ from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.devices_compared import device_called
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import moved_to, own_device
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Tensor, UseManaged, Value
+    from gpudoctor.api.pack import Tensor, UseManaged, Value
 
 
 class ModelOffDevice(Rule):

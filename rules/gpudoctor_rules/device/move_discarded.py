@@ -40,11 +40,11 @@ from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.questions.devices_compared import certain_device, device_called
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Repair, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 MOVES = frozenset({"to", "cuda", "cpu"})
 # Copies as well; but what stays wrong is the type, and the message has to say so.

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.repair.repair import Repair, SuperFirst
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 
 class SuperInitMissing(Rule):

@@ -25,7 +25,6 @@ zhiheLu/CWT-for-FSS#12.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
@@ -33,11 +32,8 @@ from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.placement import ConstantMixed, Move, TensorKept
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
 
 
 class TensorMadeOnCpu(Rule):

@@ -33,11 +33,11 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import ConstantMixed, FixedMet, TensorKept
 from gpudoctor.lint.repair.repair import Code, Repair, Rewrite, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Value
+    from gpudoctor.api.pack import Event, Value
 
 
 class TensorNotABuffer(Rule):

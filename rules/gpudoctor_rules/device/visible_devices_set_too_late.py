@@ -37,11 +37,11 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program
+    from gpudoctor.api.pack import Event
 
 NAME = "CUDA_VISIBLE_DEVICES"
 

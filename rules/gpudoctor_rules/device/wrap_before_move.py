@@ -26,7 +26,6 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedData
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
@@ -38,10 +37,7 @@ from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.record import replace
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import CrashText, Program, Rule
 
 
 class WrapBeforeMove(Rule):

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.module import Wrapper, chain_of
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.questions.names import name_of
+from gpudoctor.rule import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpudoctor.api.pack import Backward, ManagedObject, Program, Value, Values
+    from gpudoctor.api.pack import Backward, ManagedObject, Value, Values
 
 ACCELERATE, DEEPSPEED, LIGHTNING = "accelerate", "deepspeed", "lightning"
 SCALES_NOTHING = ("no", "bf16", "fp8")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Recording
+from gpudoctor.diagnostic import Location
+from gpudoctor.rule import Recording
 
 
 def sums_whole_losses(recording: Recording) -> Location | None:

@@ -33,12 +33,12 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.questions.users_choice import more_than_one
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 
 ENTERED = frozenset(("accumulated", "held back"))

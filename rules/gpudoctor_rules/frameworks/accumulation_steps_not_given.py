@@ -28,7 +28,6 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, huggi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -36,13 +35,10 @@ from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Holds, Repair, SetArgument
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 from gpudoctor_rules.frameworks._engine import STEPS
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
 
 
 class AccumulationStepsNotGiven(Rule):

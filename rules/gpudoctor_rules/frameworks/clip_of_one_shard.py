@@ -44,12 +44,12 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, ClipGradients
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, taken_in_charge
 from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, UseManaged
+    from gpudoctor.api.pack import UseManaged
 
 
 _BOUND = "gradient_clipping"

@@ -29,16 +29,12 @@ https://docs.pytorch.org/docs/stable/distributed.checkpoint.html; run on two CPU
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import CrashText, Program, Rule
 
 _COPY = "Make the copy before the model is sharded, and shard both."
 _LOAD = (

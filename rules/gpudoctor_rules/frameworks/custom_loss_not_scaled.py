@@ -28,15 +28,11 @@ huggingface/transformers#35438, huggingface/transformers#37474; `Trainer.trainin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.training_step import OwnLoss
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program, Rule
 
 
 class CustomLossNotScaled(Rule):

@@ -25,16 +25,12 @@ https://www.deepspeed.ai/docs/config-json/#batch-size-related-parameters, micros
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.events.knowledge import UseManaged
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules.frameworks._engine import STEPS, may_share_a_copy
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
 
 BATCH, MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
 

@@ -38,11 +38,11 @@ from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Imported, RemoveArgument, Repair, SetArgument
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Value
+    from gpudoctor.api.pack import Event, Value
 
 
 REFUSED = "You can't train a model that has been loaded with `device_map='auto'`"

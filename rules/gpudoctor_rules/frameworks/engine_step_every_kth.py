@@ -32,12 +32,12 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import rounds_between
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.made_of import asked_of_engine
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, in_numbers
 from gpudoctor_rules.frameworks._engine import STEPS, made_at
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, UseManaged, Value
+    from gpudoctor.api.pack import UseManaged, Value
 
 MANAGED = "managed_gradient_accumulation"
 

@@ -39,11 +39,11 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Program, Recording
+    from gpudoctor.api.pack import Loader
 
 
 class GatherKeepsPadding(Rule):

@@ -35,10 +35,10 @@ from gpudoctor.lint.questions.gradient_use import stepped_after
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import OptimizerStep, Program, Recording
+    from gpudoctor.api.pack import OptimizerStep
 
 
 class GradientSyncNeverRestored(Rule):

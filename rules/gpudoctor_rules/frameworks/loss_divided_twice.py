@@ -35,12 +35,12 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.made_of import asked_of_engine, is_attribute, is_entry
 from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._engine import STEPS
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording, Value
+    from gpudoctor.api.pack import Location, Value
 
 
 class LossDividedTwice(Rule):

@@ -41,11 +41,11 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 
 _ASKED = ("torch.nn.parallel.DistributedDataParallel", "no_sync")

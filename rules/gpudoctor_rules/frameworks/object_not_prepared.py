@@ -40,7 +40,7 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, holds
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import After, Code, Holds, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     LIGHTNING,
@@ -54,7 +54,7 @@ from gpudoctor_rules.frameworks._charge import (
 from gpudoctor_rules.frameworks._learning import backward_in, reads_everything, step_of
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording, Value
+    from gpudoctor.api.pack import Location, Value
     from gpudoctor.run.recording import Pass, Process
     from gpudoctor.run.recording.framework_facts import RecordedAccelerator
 

@@ -45,7 +45,7 @@ from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.rule import CrashText, DriftText, Rule
+from gpudoctor.rule import CrashText, DriftText, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     DEEPSPEED,
@@ -60,7 +60,7 @@ from gpudoctor_rules.frameworks._engine import made_at
 from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 Owner = ManagedObject | Wrapper
 Wrong = tuple[str, str, Severity]

@@ -27,7 +27,6 @@ https://lightning.ai/docs/fabric/stable/api/fabric_methods.html#setup-dataloader
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Loader, Sampler
@@ -37,12 +36,9 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import LIGHTNING, taken_in_charge
 from gpudoctor_rules.frameworks._learning import backward_in
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
 
 KEEPS_SAMPLERS = "use_distributed_sampler"
 

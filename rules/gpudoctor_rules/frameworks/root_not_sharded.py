@@ -36,10 +36,10 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import After, CallAgain, Holds, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Module, Program, Recording, Value
+    from gpudoctor.api.pack import Module, Value
 
 
 class RootNotSharded(Rule):

@@ -51,7 +51,7 @@ from gpudoctor.lint.questions.asked_in_tests import asks_about
 from gpudoctor.lint.questions.loop_rounds import batch_loop, same_round
 from gpudoctor.lint.questions.made_of import is_made_with, loaders_measured
 from gpudoctor.lint.questions.names import in_code, name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     LIGHTNING,
@@ -63,7 +63,7 @@ from gpudoctor_rules.frameworks._charge import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_optimizer", "deepspeed_plugin")
 

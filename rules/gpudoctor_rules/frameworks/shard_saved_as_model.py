@@ -39,11 +39,11 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.names import in_code, name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
     from gpudoctor.run.recording import Process, Written
 
 

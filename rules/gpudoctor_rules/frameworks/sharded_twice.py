@@ -35,10 +35,10 @@ from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair, RepairStep, SetArgument
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording, Values
+    from gpudoctor.api.pack import Location, Values
 
 SHARDING = ("accelerate.Accelerator",)
 """What shards whatever it is given, that of a Trainer too."""

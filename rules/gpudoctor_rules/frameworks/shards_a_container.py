@@ -35,10 +35,10 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Either, Fresh, Repair, Replace, Source, Under
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Tensor
+    from gpudoctor.api.pack import Tensor
 
 
 _SAID = {

@@ -26,17 +26,13 @@ https://huggingface.co/docs/transformers/perf_train_gpu_many; `Trainer._wrap_mod
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.record import replace
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program, Rule
 
 
 class SilentDataParallel(Rule):

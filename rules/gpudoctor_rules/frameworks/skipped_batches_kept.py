@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.data_loading import SkipBatches
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Iterate, Loader, Loop, Program, Recording
+    from gpudoctor.api.pack import Iterate, Loader, Loop
 
 
 class SkippedBatchesKept(Rule):

@@ -27,7 +27,6 @@ beside the torch that the other rules were run with.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module
@@ -40,10 +39,7 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program, Rule
 
 
 class StateNotBroadcast(Rule):

@@ -11,10 +11,11 @@ from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.rule import Program
 from gpudoctor_rules.gradient._steps import may_clear, may_feed
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Event, Literal, Location, Loop, Program, Value, Wrapper
+    from gpudoctor.api.pack import Condition, Event, Literal, Location, Loop, Value, Wrapper
 
 
 def beside_forward(program: Program, backward: Backward) -> Location:

@@ -9,12 +9,13 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds, holds
+from gpudoctor.rule import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
-    from gpudoctor.api.pack import ClearGradients, Event, Loop, Program, Value
+    from gpudoctor.api.pack import ClearGradients, Event, Loop, Value
     from gpudoctor.run.recording import Process
     from gpudoctor.run.recording.call_counts import BetweenSteps
 

@@ -40,12 +40,12 @@ from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.questions.users_choice import more_than_one
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import steps_less_often
 from gpudoctor_rules.gradient._steps import between_steps, clears_all, may_feed
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
     from gpudoctor.run.recording import Process
     from gpudoctor.run.recording.call_counts import BetweenSteps
 

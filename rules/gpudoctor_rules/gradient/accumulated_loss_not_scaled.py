@@ -27,9 +27,8 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.knowledge import Escape
@@ -39,12 +38,9 @@ from gpudoctor.lint.questions.asked_in_tests import asks_about, every_nth, round
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording
 
 
 class AccumulatedLossNotScaled(Rule):

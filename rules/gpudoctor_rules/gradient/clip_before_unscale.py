@@ -28,9 +28,8 @@ milesial/Pytorch-UNet#468.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -39,12 +38,8 @@ from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Before, Holds, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import reaches
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording
-
 
 _SCALED: dict[str, tuple[str, tuple[object, ...], str]] = {
     "accelerate": ("mixed_precision", ("fp16",), "accelerator.clip_grad_norm_(parameters, max_norm)"),

@@ -35,12 +35,12 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import adds_up, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper, is_followed, may_feed, reaches, repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 _ENOUGH = 3
 """Steps of a run that are enough to tell a habit."""

@@ -36,11 +36,11 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.questions.loop_rounds import same_round
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording, Wrapper
+    from gpudoctor.api.pack import Location, Wrapper
 
 _NEARLY = 1e-6
 

@@ -36,11 +36,11 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, ScaleGradients
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 
 class GradientsNeverAveraged(Rule):

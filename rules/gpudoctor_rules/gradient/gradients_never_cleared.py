@@ -34,11 +34,11 @@ from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOp
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import After, Either, Holds, Repair, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import between_steps, is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 
 class GradientsNeverCleared(Rule):

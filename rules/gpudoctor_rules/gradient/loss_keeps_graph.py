@@ -35,11 +35,11 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.training_step import Accumulated, Backward, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.loop_rounds import begins_otherwise
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop, Program, Recording
+    from gpudoctor.api.pack import Loop
 
 
 class LossKeepsGraph(Rule):

@@ -39,11 +39,11 @@ from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_counters import hold_together
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Event, Forward, Program, Recording
+    from gpudoctor.api.pack import Condition, Event, Forward
     from gpudoctor.run.recording import Step
 
 SURE, PERHAPS = "no_sync", "no_sync?"

@@ -26,7 +26,6 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html, OFA-Sys/Chinese-CLIP#13.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
@@ -38,11 +37,8 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import comes_behind, reaches
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
 
 
 class ParametersUsedOutsideForward(Rule):

@@ -29,17 +29,13 @@ microsoft/FocalNet#4.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.repair.repair import Repair, SetArgument
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules._error_texts import TWICE_READY
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
 
 
 class ReentrantCheckpoint(Rule):

@@ -45,11 +45,11 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
 from gpudoctor.lint.questions.names import in_code
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules.gradient._steps import repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 ScalerCalls = list[ScalerCall]
 

@@ -45,12 +45,12 @@ from gpudoctor.lint.events.training_step import (
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import clears_all, is_followed, may_feed, repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 Reported = set["Value"]
 

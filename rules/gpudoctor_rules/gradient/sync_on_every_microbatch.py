@@ -30,9 +30,8 @@ pytorch/pytorch#43201.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
@@ -41,12 +40,9 @@ from gpudoctor.lint.questions.asked_in_tests import asks_for_deepspeed
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.snippets import own_accumulation
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording
 
 
 class SyncOnEveryMicrobatch(Rule):

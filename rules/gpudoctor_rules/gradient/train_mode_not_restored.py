@@ -36,11 +36,11 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.layers import minds_mode
 from gpudoctor.lint.questions.loop_counters import only_at_the_end
 from gpudoctor.lint.repair.repair import After, First, Holds, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import reaches, repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 
 class TrainModeNotRestored(Rule):

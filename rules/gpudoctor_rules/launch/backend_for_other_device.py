@@ -36,11 +36,11 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import SOME_PATHS, CrashText, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Location, Program, Recording, Value
+    from gpudoctor.api.pack import Condition, Location, Value
 
 
 class BackendForOtherDevice(Rule):

@@ -33,11 +33,11 @@ from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
 from gpudoctor.lint.events.process import Spawn
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import FORKED
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program
+    from gpudoctor.api.pack import Event
 
 CHOOSES = ("set_device", "move", "factory")
 

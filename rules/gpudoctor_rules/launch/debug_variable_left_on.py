@@ -27,15 +27,11 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html, pytorch/pyto
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules.launch._starts import named
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, Location
 
 _ON = ("1", "true", "True", "TRUE", "ON", "on")
 _SLOW: dict[str, tuple[tuple[str, ...], str]] = {

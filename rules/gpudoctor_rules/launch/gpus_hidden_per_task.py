@@ -23,16 +23,12 @@ ACEsuit/mace#435, https://slurm.schedmd.com/sbatch.html (`--gpus-per-task`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, StartOption
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules._error_texts import INVALID_ORDINAL
 from gpudoctor_rules.launch._starts import gpus_of
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched
 
 
 class GpusHiddenPerTask(Rule):

@@ -42,14 +42,14 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules.launch._engine_settings import OF_ENGINE_ALONE, disagreeing, told_by, told_by_command, whole_batch
 from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpudoctor.api.pack import EngineUser, Launched, LaunchFile, Location, ProgramFacts, SettingsFile
+    from gpudoctor.api.pack import EngineUser, LaunchFile, Location, ProgramFacts, SettingsFile
 
 _NOTHING = ("", "none", "None")
 _STEPS = "gradient_accumulation_steps"

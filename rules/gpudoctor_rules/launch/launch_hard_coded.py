@@ -27,17 +27,13 @@ Ugenteraan/PyTorch-Distributed-Processing-MNIST.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.questions.addresses import HERE
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program, Rule
 
 
 class LaunchHardCoded(Rule):

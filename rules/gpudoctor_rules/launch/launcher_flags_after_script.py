@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, LaunchFile, Word
+    from gpudoctor.api.pack import LaunchFile, Word
 
 _TORCH = frozenset(
     {"nproc-per-node", "nnodes", "node-rank", "master-addr", "master-port", "rdzv-backend", "rdzv-endpoint", "rdzv-id"}

@@ -58,11 +58,10 @@ from gpudoctor.lint.repair.repair import (
     Source,
 )
 from gpudoctor.record import replace
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording, Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Value
     from gpudoctor.run.recording import Process, RecordedOption
 
 REMEDY = (

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules._error_texts import PORT_TAKEN
 from gpudoctor_rules.launch._starts import gpus_of, meets_by_c10d, told_by_variables
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, LaunchFile, Location, Word
+    from gpudoctor.api.pack import LaunchFile, Location, Word
 
 _DEFAULT = 29500
 """The port of `torchrun` and `deepspeed` where none is given."""

@@ -39,10 +39,10 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Program, Recording
+    from gpudoctor.api.pack import Literal
 
 REMEDY = "Assign it on all ranks, if only None, or use it under the same test."
 IN_HOOK = "Assign it in a hook that all ranks run, such as `setup()`."

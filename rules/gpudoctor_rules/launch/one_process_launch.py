@@ -34,12 +34,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, Starter
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules._error_texts import NO_RANK
 from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, LaunchFile, ProgramFacts
+    from gpudoctor.api.pack import LaunchFile, ProgramFacts
 
 _OWN_RANK = {
     "srun": "SLURM_PROCID",

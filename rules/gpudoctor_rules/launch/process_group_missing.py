@@ -44,11 +44,11 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import AtEnd, Before, Code, Imported, Repair
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program
+    from gpudoctor.api.pack import Event
 
 
 class ProcessGroupMissing(Rule):

@@ -24,17 +24,13 @@ pytorch/examples#1387, https://docs.pytorch.org/docs/stable/distributed.html#shu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.repair.repair import Always, AtEnd, Code, Either, Imported, Repair
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program, Rule
 
 
 class ProcessGroupNotDestroyed(Rule):

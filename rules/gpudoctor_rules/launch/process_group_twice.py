@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.process import Caught, DestroyGroup, InitGroup
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop, Program
+    from gpudoctor.api.pack import Loop
 
 REFUSES = "torch.distributed.init_process_group"
 """Others take the group that there is."""

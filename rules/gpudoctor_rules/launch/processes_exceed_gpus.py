@@ -34,12 +34,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, INVALID_ORDINAL
 from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, LaunchFile
+    from gpudoctor.api.pack import LaunchFile
 
 
 class ProcessesExceedGpus(Rule):

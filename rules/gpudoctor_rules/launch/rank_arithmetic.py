@@ -38,11 +38,11 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.questions.addresses import is_here
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK, PORT_TAKEN
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
     from gpudoctor.run.recording import Process, RecordedGroup
 
 VAIN = ("Timed out", "timed out", "wait timeout", "Invalid rank", "rank should be", "rank < size", "clients joined")

@@ -24,16 +24,12 @@ https://docs.python.org/3/library/os.html#os.environ; the texts are those of tor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.rank import RankKind, SizeKind
 from gpudoctor.lint.events.process import EnvironmentRead, RankTextUsed
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+from gpudoctor.rule import Program, Recording, Rule
 
 VARIABLES = {
     RankKind.GLOBAL: "RANK",

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules.launch._starts import LOCAL, meets_by_c10d, told_by_variables
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, LaunchFile, SettingsFile, Word
+    from gpudoctor.api.pack import LaunchFile, SettingsFile, Word
 
 _OWN_NAME = ("SLURMD_NODENAME", "HOSTNAME", "HOST")
 _OF_TASK = ("SLURM_NODEID", "SLURM_PROCID")

@@ -35,7 +35,6 @@ https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.launch_world import LaunchWorld
@@ -43,11 +42,8 @@ from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, Ini
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, RepairStep, SetArgument, SetArguments
 from gpudoctor.lint.repair.snippets import LOCAL
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules._error_texts import NO_RANK
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 

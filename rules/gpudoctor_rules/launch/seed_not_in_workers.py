@@ -36,10 +36,9 @@ from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, SeedSet, Spawn
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
     from gpudoctor.run.recording import Process
     from gpudoctor.run.recording.random_facts import Seed
 

@@ -26,14 +26,10 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules.launch._starts import named, starts_several
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched
 
 
 class SharedMemoryTooSmall(Rule):

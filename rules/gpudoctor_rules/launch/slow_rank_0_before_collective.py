@@ -38,11 +38,10 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import GLOO_TIMEOUT, NCCL_TIMEOUT
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
     from gpudoctor.run.recording import Crash, Pass, Process
 
 

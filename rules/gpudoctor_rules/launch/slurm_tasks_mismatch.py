@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules.launch._starts import is_of_torch, named, reaches_others
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, LaunchFile, ProgramFacts
+    from gpudoctor.api.pack import LaunchFile, ProgramFacts
 
 
 class SlurmTasksMismatch(Rule):

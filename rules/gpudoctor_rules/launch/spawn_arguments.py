@@ -29,15 +29,11 @@ the texts are those of torch 2.13 with Python 3.11, run here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording
+from gpudoctor.rule import Program, Recording, Rule
 
 
 class SpawnArguments(Rule):

@@ -26,15 +26,11 @@ https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.repair.repair import Repair, Under
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program
+from gpudoctor.rule import CrashText, Program, Rule
 
 
 class SpawnWithoutMainGuard(Rule):

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules.launch._starts import named, starts_several
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched, LaunchFile
+    from gpudoctor.api.pack import LaunchFile
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 

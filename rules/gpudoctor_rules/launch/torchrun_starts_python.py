@@ -22,14 +22,10 @@ https://docs.pytorch.org/docs/stable/elastic/run.html, https://huggingface.co/do
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.launchfiles.start import StartedBy
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Launched
+from gpudoctor.rule import Launched, Rule
 
 _PYTHONS = ("python", "python3", "python2")
 _FLAGS = ("-u", "-B", "-O", "-s", "-E", "-I")

@@ -37,11 +37,10 @@ from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import Swallowed
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
     from gpudoctor.run.recording import Failure, Process
 
 LOST = ("Connection closed by peer", "Connection reset by peer", "Timed out waiting", "wait timeout")

@@ -34,11 +34,11 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Values
+    from gpudoctor.api.pack import Values
 
 
 class WorldSizeFromDeviceCount(Rule):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.value import Value
@@ -14,9 +13,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.loop_rounds import trains
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program
 
 
 @dataclass(frozen=True)

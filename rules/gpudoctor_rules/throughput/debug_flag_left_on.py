@@ -28,19 +28,15 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-p2p-disa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Delete, Repair
 from gpudoctor.record import dataclass
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording
+from gpudoctor.rule import Program, Recording, Rule
 
 ANOMALY = "each backward checks all gradients for `nan`, and each operation keeps a stack trace"
 COLLECTIVES = "every collective is first compared over all ranks"

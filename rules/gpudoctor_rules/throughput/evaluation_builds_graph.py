@@ -41,11 +41,11 @@ from gpudoctor.lint.events.training_step import Backward, GradientsSwitched, Opt
 from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.repair.repair import After, Before, Code, Decorate, Holds, Imported, Repair, Under
 from gpudoctor.record import replace
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loop, Program, Recording, Value
+    from gpudoctor.api.pack import Event, Loop, Value
 
 
 class EvaluationBuildsGraph(Rule):

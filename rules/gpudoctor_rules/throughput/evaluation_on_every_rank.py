@@ -34,11 +34,11 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.whole_data import goes_over_all
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Program, Recording, Value
+    from gpudoctor.api.pack import Loader, Value
 
 
 class EvaluationOnEveryRank(Rule):

@@ -36,10 +36,10 @@ from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import whole
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, training_loop, when_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loop, Program, Recording
+    from gpudoctor.api.pack import Event, Loop
 
 MOST_SHOWN = 3
 """Places besides the first one: who mends these finds the others."""

@@ -37,11 +37,11 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording
+    from gpudoctor.api.pack import Event
     from gpudoctor_rules.throughput._evaluation import Evaluation
 
 

@@ -36,10 +36,10 @@ from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.lint.questions.unseen_deeds import may_lower_precision
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Forward, Program
+    from gpudoctor.api.pack import Forward
 
 
 class NoMixedPrecision(Rule):

@@ -32,10 +32,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Recording
+    from gpudoctor.api.pack import Location
     from gpudoctor.run.recording import Process, Step
 
 WARM_UP = 2

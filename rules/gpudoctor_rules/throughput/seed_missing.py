@@ -37,10 +37,10 @@ from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording
+    from gpudoctor.api.pack import Event
 
 
 class SeedMissing(Rule):

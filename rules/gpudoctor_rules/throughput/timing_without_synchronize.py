@@ -44,10 +44,10 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round
 from gpudoctor.lint.repair.repair import Before, Code, Imported, Repair
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Location, Program
+    from gpudoctor.api.pack import Event, Location
 
 FEW_ROUNDS = 1000
 """A loop of more rounds than the queue of a GPU is long waits for it by itself."""

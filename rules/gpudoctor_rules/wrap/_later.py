@@ -8,9 +8,10 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.snippets import before_own_loop, own_search
+from gpudoctor.rule import Program
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Event, Location, Program, Value
+    from gpudoctor.api.pack import Condition, Event, Location, Value
 
 
 def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.rule import Recording
+
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Recording
     from gpudoctor.run.recording import Process, RecordedWrap
 
 

@@ -34,7 +34,6 @@ ultralytics/yolov5#90, VinAIResearch/XPhoneBERT#7, Project-MONAI/GenerativeModel
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
@@ -46,11 +45,8 @@ from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_kind_of
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.lint.repair.snippets import model_inside
-from gpudoctor.rule import SOME_PATHS, CrashText, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Program, Rule
 from gpudoctor_rules.wrap._training import begin_alike
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
 
 # FSDP and `torch.compile` forward attribute access to the module inside; these two do not.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)

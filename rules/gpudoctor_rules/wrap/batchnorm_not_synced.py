@@ -33,12 +33,12 @@ from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.questions.layers import normalises_batch
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
     from gpudoctor.run.recording.model_facts import Norms
 
 FEW = 4

@@ -32,11 +32,11 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import MoveUp, Repair
-from gpudoctor.rule import DriftText, Rule
+from gpudoctor.rule import DriftText, Program, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value, Wrap
+    from gpudoctor.api.pack import Value, Wrap
 
 PLAIN = ("torch.nn.", "torchvision.models.")
 """Libraries whose models are made of 32 bit numbers, unless they are told otherwise."""

@@ -25,16 +25,12 @@ AI4Finance-Foundation/RLSolver#43.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program, Rule
 
 
 class DataParallelInsteadOfDdp(Rule):

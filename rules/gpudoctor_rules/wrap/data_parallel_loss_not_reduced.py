@@ -33,11 +33,11 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Rule
 from gpudoctor_rules.wrap._training import is_wrapper_of
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 
 class DataParallelLossNotReduced(Rule):

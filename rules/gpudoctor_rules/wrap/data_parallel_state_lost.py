@@ -25,15 +25,11 @@ pytorch/pytorch#2864, pytorch/pytorch#1500, https://docs.pytorch.org/docs/stable
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Forward, ReplicaRead, ReplicaWrite, Wrap
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import Program, Rule
 
 
 class DataParallelStateLost(Rule):

@@ -27,19 +27,14 @@ VinAIResearch/XPhoneBERT#7, https://docs.pytorch.org/docs/stable/generated/torch
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_parameters
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, DriftText, Rule
+from gpudoctor.rule import CrashText, DriftText, Program, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import before_wrap, ddp_around, how_to_search, trained_after
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
-
 
 _REMEDY = "Set `requires_grad` before the model is wrapped, or wrap it again."
 

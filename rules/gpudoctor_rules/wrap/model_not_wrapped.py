@@ -59,10 +59,10 @@ from gpudoctor.lint.repair.repair import (
     Source,
 )
 from gpudoctor.lint.repair.snippets import local_rank, own_wrapper
-from gpudoctor.rule import DriftText, Rule
+from gpudoctor.rule import DriftText, Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Location, Program, Recording, Value
+    from gpudoctor.api.pack import Condition, Location, Value
     from gpudoctor.run.recording import Drift
 
 

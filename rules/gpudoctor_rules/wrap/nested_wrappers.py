@@ -34,10 +34,10 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording
+    from gpudoctor.api.pack import Event
 
 # FSDP inside DDP is left out: that is how a model is sharded within a node and copied between nodes.
 NEVER_INSIDE = {

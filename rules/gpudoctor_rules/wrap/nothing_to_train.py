@@ -25,17 +25,13 @@ pytorch/pytorch#73168, `torch/nn/parallel/distributed.py` (the check stands in t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import GradientFlag, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
+from gpudoctor.rule import CrashText, Program, Rule
 
 
 class NothingToTrain(Rule):

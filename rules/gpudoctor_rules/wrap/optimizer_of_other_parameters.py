@@ -35,11 +35,11 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.events.training_step import Backward, GroupAdded, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.wrap._later import ddp_around
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording, Value
+    from gpudoctor.api.pack import Event, Value
 
 
 class OptimizerOfOtherParameters(Rule):

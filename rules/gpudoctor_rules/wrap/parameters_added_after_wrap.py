@@ -25,19 +25,14 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html (the reducer is built when t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, DriftText, Rule
+from gpudoctor.rule import CrashText, DriftText, Program, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import before_wrap, ddp_around, trained_after
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program
-
 
 _REMEDY = "Change the model first, and wrap it then."
 

@@ -41,10 +41,10 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, MoveUp, Repair, Source
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Value
+    from gpudoctor.api.pack import Value
 
 FIRST = "Convert the bare model: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`, "
 

@@ -27,17 +27,13 @@ rosinality/stylegan2-pytorch#236, XPixelGroup/BasicSR#541.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Forward, SyncNorm
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
+from gpudoctor.rule import Program, Recording, Rule
 
 
 class TwoForwardsWithBuffers(Rule):

@@ -32,12 +32,12 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, how_to_search, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.api.pack import Value
 
 
 class UnusedParameters(Rule):

@@ -34,12 +34,11 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, UnusedPart, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
     from gpudoctor.run.recording import Process
     from gpudoctor.run.recording import RecordedWrap as Wrapped
 

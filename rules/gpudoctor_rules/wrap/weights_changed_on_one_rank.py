@@ -37,11 +37,11 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import DriftText, Rule
+from gpudoctor.rule import DriftText, Program, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Value
+    from gpudoctor.api.pack import Event, Value
 
 
 class WeightsChangedOnOneRank(Rule):

@@ -36,11 +36,11 @@ from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program
+    from gpudoctor.api.pack import Event
 
 
 class WrapBeforeProcessGroup(Rule):

@@ -32,10 +32,10 @@ from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop, Program, Recording
+    from gpudoctor.api.pack import Loop
 
 
 class WrappedInLoop(Rule):

@@ -32,7 +32,6 @@ k2-fsa/icefall#226, rwth-i6/returnn#1332; the same bypass recommended for evalua
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
@@ -45,12 +44,8 @@ from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_afte
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
-from gpudoctor.rule import CrashText, Rule
+from gpudoctor.rule import CrashText, Program, Recording, Rule
 from gpudoctor_rules.wrap._training import begin_alike, inside_round, is_wrapper_of, same_round
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Program, Recording
-
 
 _MIXED = "got mixed torch.Tensor and DTensor"
 

@@ -34,10 +34,10 @@ from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Either, Repair, Source
 from gpudoctor.record import fields
-from gpudoctor.rule import Rule
+from gpudoctor.rule import Program, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Program, Recording, Value
+    from gpudoctor.api.pack import Event, Value
 
 # `fully_shard` changes the module itself, so its result may be dropped.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
