@@ -335,7 +335,7 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
             if is_frozen(do, owner):
                 freeze(do, owner, False)
             # Parameters made on another device than the layers: no single device can be named any more.
-            if do.state(owner, ModuleState.device) != singleton(value.device or NONE):
+            if do.state(owner, ModuleState.device) != _where_it_lies(do, value):
                 do.set_state(
                     owner,
                     ModuleState.device,
@@ -349,6 +349,14 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
                 ModuleState.plain_containers,
                 singleton(TupleOf((*known, singleton(TupleOf((singleton(Const(name)), singleton(value))))))),
             )
+
+
+def _where_it_lies(do: LibraryContext, parameter: Tensor) -> Values | None:
+    """Of `head.weight`, which another layer shares from here on, where that layer is."""
+    if parameter.device is not None:
+        return singleton(parameter.device)
+    owner, *others = parameter.used or (NONE,)
+    return None if others else device_of(do, owner)
 
 
 def check_initialised(do: LibraryContext, owner: Module, name: str, place: Location) -> None:

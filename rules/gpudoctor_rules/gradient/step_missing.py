@@ -42,12 +42,12 @@ from gpudoctor.lint.events.training_step import (
     OptimizerStep,
     TakeGradient,
 )
-from gpudoctor.lint.questions.gradient_use import feeds
+from gpudoctor.lint.questions.gradient_use import feeds, holds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
-from gpudoctor_rules.gradient._steps import clears_all, is_followed, may_feed, repeating_loop
+from gpudoctor_rules.gradient._steps import clears_all, is_followed, may_feed, reaches, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
@@ -124,7 +124,7 @@ class StepMissing(Rule):
                 continue
             # An optimizer that was made again, for a later phase, leaves an idle one behind, and so does a trainer that
             # is made to test.
-            if _another_steps(program, backward) or made.condition.excludes(backward.condition):
+            if _another_steps(program, backward, optimizer) or made.condition.excludes(backward.condition):
                 continue
             yield self.found(
                 beside_forward(program, backward),
@@ -214,12 +214,13 @@ def _steps_with_them(program: Program, idle: OptimizerStep, fed: list[Backward])
     )
 
 
-def _another_steps(program: Program, backward: Backward) -> bool:
-    """An optimizer of the same model steps: this one is a spare."""
-    return any(
-        isinstance(event.optimizer, Optimizer) and may_feed(program, backward, event.optimizer)
-        for event in program.events(OptimizerStep)
-    )
+def _another_steps(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
+    """An optimizer of the same model steps, or one that may be: this one is a spare. That of a critic is none, through
+    which the gradients of a generator come."""
+    fed = [call.module for call in program.calls_in_graph(backward) if holds(program, optimizer, call.module)]
+    others = {event.optimizer for event in program.events(OptimizerStep) if isinstance(event.optimizer, Optimizer)}
+    feeding = [each for each in others if may_feed(program, backward, each)]
+    return any(not each.complete or reaches(program, fed, each) for each in feeding)
 
 
 def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optimizer) -> ClearGradients | None:

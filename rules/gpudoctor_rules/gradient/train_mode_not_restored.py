@@ -59,13 +59,10 @@ class TrainModeNotRestored(Rule):
         for call in _training_calls(program):
             core = call.module.core
             before = calls.setdefault(core, [])
-            before.append(call)
             # A training that is chosen in the place of this one says nothing of it; nor is there an earlier one where
             # the tests before this one exclude each other, so that nobody comes here.
             earlier = next((each for each in before if not each.condition.excludes(call.condition)), None)
-            # Trained in evaluation mode from the beginning, it is meant.
-            if earlier is None or earlier.training is not True:
-                continue
+            before.append(call)
             if core in told or core in program.escaped or not _held(program, core):
                 continue
             switch = _switched_off(program, core, earlier, call)
@@ -129,12 +126,17 @@ def _held(program: Program, core: Value) -> bool:
     return any(reaches(program, [core], each) for each in optimizers)
 
 
-def _switched_off(program: Program, core: Value, first: Forward, call: Forward) -> ModeChange | None:
-    """What has put the model into evaluation mode since it was first trained, in the same loop over epochs."""
+def _switched_off(program: Program, core: Value, earlier: Forward | None, call: Forward) -> ModeChange | None:
+    """What has put the model into evaluation mode in the same loop over epochs: since it was trained before, or for an
+    evaluation that came first."""
+    # Trained in evaluation mode from the beginning, it is meant.
+    if earlier is not None and earlier.training is not True:
+        return None
+    since, first = (-1, call) if earlier is None else (earlier.order, earlier)
     around = {loop.identity for loop in first.loops} & {loop.identity for loop in call.loops}
     last: ModeChange | None = None
     for event in program.events(ModeChange):
-        if not first.order < event.order < call.order or event.condition.excludes(call.condition):
+        if not since < event.order < call.order or event.condition.excludes(call.condition):
             continue
         # No batch follows the last one of a loop before the loop is begun anew.
         if _ends_loop_of(event, call):
@@ -145,7 +147,16 @@ def _switched_off(program: Program, core: Value, first: Forward, call: Forward) 
     if last is None or last.training is not False or last.module.core != core:
         return None
     # One that is told once, after the training, is followed by another phase and not by another epoch.
-    return last if around & {loop.identity for loop in last.loops} else None
+    if not around & {loop.identity for loop in last.loops}:
+        return None
+    return last if earlier is not None or _evaluates_between(program, core, last, call) else None
+
+
+def _evaluates_between(program: Program, core: Value, switch: ModeChange, call: Forward) -> bool:
+    return any(
+        switch.order < each.order < call.order and each.module.core == core and not each.graph
+        for each in program.events(Forward)
+    )
 
 
 def _ends_loop_of(event: ModeChange, call: Forward) -> bool:

@@ -212,7 +212,8 @@ def _shown(wrap: Wrapping) -> str:
     # What is prepared keeps the name of what it was made of, which may not be its own.
     if isinstance(wrap.at, Prepare):
         return f"what `{in_code(wrap.at.managed, 'accelerator')}.prepare` gave back"
-    return f"the wrapper {name_of(wrap.wrapper, '')}".rstrip()
+    named = in_code(wrap.wrapper, "model")
+    return f"the wrapper `{named}`" if named == wrap.wrapper.label else "the wrapper"
 
 
 def _call_wrapper(call: Forward, wrap: Wrapping) -> Repair | None:
@@ -239,7 +240,8 @@ def _wrap_before(program: Program, call: Forward) -> Wrapping | None:
         return None
     kinds = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL, WrapperKind.FSDP)
     # A wrapper that is dropped where it is made belongs to GPU103.
-    dropped = [event.value for event in program.events(Discard) if event.value != event.receiver]
+    discards = [event for event in program.events(Discard) if event.order < call.order]
+    dropped = [event.value for event in discards if event.value != event.receiver]
     for wrap in wrappings(program):
         # A wrap under a switch that this call does not share may never have happened here.
         made = wrap.at.order < call.order and call.condition.implies(wrap.at.condition)
