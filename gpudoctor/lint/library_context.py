@@ -202,6 +202,9 @@ class ProjectModules(Protocol):
         """The same of a file that the user has to name by this option, between these texts, and that ends so: one that
         the program is usually given."""
 
+    def usual_module(self, option: str) -> str:
+        """The module that the user has to name by this option: one that the program is usually given, or none."""
+
     def hydra_config(self, folder: str, name: str) -> object:
         """What hydra composes of the setting files in a folder beside this file: plain dictionaries, lists and scalars,
         `GroupOptions` and `OPEN`; None where that is not known."""

@@ -320,6 +320,13 @@ class Evaluator(ExecutionState, LibraryContext):
         self.looked_up += 1
         return self.project.usual_settings(WantedFile(option, before, behind, endings), self.frame.file.source)
 
+    def usual_module(self, option: str) -> str:
+        # Imported late, as above.
+        from gpudoctor.lint.source.usual_settings import WantedFile
+
+        self.looked_up += 1
+        return self.project.usual_module(WantedFile(option, "", "", (".py",)))
+
     def hydra_config(self, folder: str, name: str) -> object:
         """What hydra composes of the setting files in a folder beside this file."""
         words = {key[1:]: each for key, each in self.given.items() if key.startswith("=") and isinstance(each, str)}

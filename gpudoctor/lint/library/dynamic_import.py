@@ -76,7 +76,18 @@ def _given_at_start(call: Call, name: Value) -> Values | None:
     # Imported late: few programs import a file that the user names.
     from gpudoctor.lint.library.written_settings import module_given
 
-    return module_given(call, name.term.name if isinstance(name.term, Setting) else "")
+    option = name.term.name if isinstance(name.term, Setting) else ""
+    if (settings := module_given(call, option)) is not None:
+        return settings
+    module = call.do.modules.usual_module(option)
+    return singleton(call.do.modules.import_named(module, call.node)) if module else None
+
+
+@MODELS.callable("importlib.util.module_from_spec", "runpy.run_path")
+def _made_of_file(call: Call) -> Values:
+    """`module_from_spec(spec_from_file_location("config", args.config))`: `loader.exec_module` executes it."""
+    given = call.args[0].single if call.args else None
+    return (_given_at_start(call, given) if given is not None else None) or NOT_ANSWERED
 
 
 @MODELS.callable("monai.utils.optional_import", "monai.utils.module.optional_import")

@@ -45,7 +45,8 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     ),
     "dynamic_import": (
         "builtins.__import__", "builtins.eval", "diffusers.utils", "hydra.utils.get_class", "hydra.utils.get_method",
-        "hydra.utils.get_object", "importlib", "monai.utils", "transformers.file_utils", "transformers.utils",
+        "hydra.utils.get_object", "importlib", "monai.utils", "runpy", "transformers.file_utils",
+        "transformers.utils",
     ),
     "frameworks": ("fairscale", *taking_charge(), *(each.removesuffix(".") for each in belonging())),
     "fully_sharded": (

@@ -186,14 +186,19 @@ class Project:
     def settings(self, name: str) -> tuple[str, object] | None:
         """The path without links and the document of a settings file that the program names, where it can be read. It
         is looked for from the program's folder upwards: nobody knows in which folder it is started."""
+        path = self._named(name)
+        document = self._document(path) if path else None
+        return (path, document) if document is not None else None
+
+    def _named(self, name: str) -> str:
+        """The path without links of the file of the project that has this name in the program's folder, or above it."""
         folder = self._entry_folder
         while True:
             path = real_path(os.path.normpath(os.path.join(folder, name)))
             if self._is_ours(path) and is_file(path):
-                document = self._document(path)
-                return (path, document) if document is not None else None
+                return path
             if os.path.isabs(name) or folder in (self.root, os.path.dirname(folder)):
-                return None
+                return ""
             folder = os.path.dirname(folder)
 
     def _document(self, path: str) -> object:
@@ -216,6 +221,15 @@ class Project:
             found = (self.settings(each) for each in candidates(self.root, self._start, wanted, trees))
             self._usual[key] = next((each for each in found if each is not None and isinstance(each[1], dict)), None)
         return self._usual.get(key)
+
+    def usual_module(self, wanted: WantedFile) -> str:
+        """The name of the module that the program is usually given to import; empty where nothing says so."""
+        # Imported late, as above.
+        from gpudoctor.lint.source.usual_settings import candidates
+
+        paths = map(self._named, candidates(self.root, self._start, wanted, ()))
+        modules = (self.module_of(path) for path in paths if path.endswith(wanted.endings))
+        return next((each.name for each in modules if each is not None), "")
 
     def hydra_config(self, file: str, folder: str, name: str, chosen: Mapping[str, str]) -> object:
         """What hydra composes of the files in this folder beside a file, or above it, with what the command line says;

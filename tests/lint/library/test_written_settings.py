@@ -210,7 +210,7 @@ NAMED = {
     """
     ),
     "a file of Python": """
-    import argparse, os.path as osp, tempfile
+    import argparse, os.path as osp, runpy, tempfile
     from importlib import import_module
     parser = argparse.ArgumentParser()
     parser.add_argument("config")
@@ -223,6 +223,7 @@ NAMED = {
         module = import_module(osp.splitext(osp.basename(copy.name))[0])
     entries = {key: value for key, value in module.__dict__.items() if not key.startswith("__")}
     reveal((entries["dataset"], entries["steps"][1]))  #: (setting dataset, setting steps.1)
+    reveal(runpy.run_path(args.config)["dataset"])  #: setting dataset
     # file: README.md
     python train.py configs/mnist.py --lr 0.1
     # file: configs/mnist.py
@@ -232,6 +233,29 @@ NAMED = {
     model = dict(depth=depth, path=os.getcwd())
     steps = [25, -38]
     resume = None
+    """,
+    "a file of Python that does more": """
+    import argparse, importlib.util, os, sys
+    from importlib import import_module
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-f", "--exp_file", required=True)
+    args = parser.parse_args()
+    sys.path.append(os.path.dirname(args.exp_file))
+    module = import_module(os.path.basename(args.exp_file).split(".")[0])
+    reveal((module.Exp().depth, module.named("net")))  #: (12, 'net12')
+    spec = importlib.util.spec_from_file_location("exp", args.exp_file)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    reveal(made.named("net"))  #: 'net12'
+    # file: train.sh
+    torchrun --nproc_per_node 8 train.py -b 64 -f exps/large.py
+    # file: exps/large.py
+    depth = 12
+    class Exp:
+        def __init__(self):
+            self.depth = depth
+    def named(kind):
+        return f"{kind}{depth}"
     """,
     "a file of Python over others": """
     import argparse
