@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.placed_text import Piece
 from gpudoctor.lint.launchfiles.shell import ScriptComment
+from gpudoctor.lint.source.yaml_library import yaml_library
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -172,8 +173,7 @@ def _pairs_of(node: Node, depth: int = 0) -> Iterator[tuple[Node, Node]]:
 
 def documents(text: str, shown: str, *, is_json: bool = False) -> list[Document]:
     """The documents of a file; none where it is no YAML, or none that we read."""
-    import yaml
-
+    yaml = yaml_library()
     if len(text) > MAX_BYTES:
         return []
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

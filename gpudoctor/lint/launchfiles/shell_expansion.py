@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.quoted_script import ESCAPE
@@ -44,11 +45,12 @@ class Expansion:
     def __init__(self, text: PlacedText, state: ShellState) -> None:
         self.text = text
         self.data = text.text.encode()
-        self._ascii = text.text.isascii()
+        self._continuing = [found.start() for found in re.finditer(rb"[\x80-\xbf]", self.data)]
+        """The bytes at which no character begins."""
         self.state = state
 
     def offset(self, byte: int) -> int:
-        return byte if self._ascii else len(self.data[:byte].decode("utf-8", "replace"))
+        return byte - bisect_left(self._continuing, byte)
 
     def location_of(self, start: int, end: int) -> Location:
         return self.text.location(self.offset(start), self.offset(end))
@@ -164,7 +166,7 @@ class Expansion:
         elif kind in ("brace_expression", "process_substitution"):
             yield Hole(), start, end
         else:
-            yield re.sub(r"\\(\n|.)", lambda found: "" if found[1] == "\n" else found[1], self.source(node)), start, end
+            yield _without_escapes(r"\\(\n|.)", self.source(node)), start, end
 
     def _begin(self, node: Node) -> int:
         """Where it begins: for the parser, an expansion takes in the blanks between it and another one."""
@@ -188,8 +190,7 @@ class Expansion:
             yield "", at, end
 
     def _literal(self, start: int, end: int) -> str:
-        text = self.data[start:end].decode("utf-8", "replace")
-        return re.sub(ESCAPE, lambda found: "" if found[1] == "\n" else found[1], text)
+        return _without_escapes(ESCAPE, self.data[start:end].decode("utf-8", "replace"))
 
     def _value_of(self, node: Node) -> tuple[WordPart, ...]:
         source = self.source(node).lstrip()
@@ -317,3 +318,8 @@ class Expansion:
         if source.isdecimal():
             return int(source)
         return self._number_of(source)
+
+
+def _without_escapes(escape: str, text: str) -> str:
+    """The text with what its escapes stand for: themselves, or nothing for the end of a line."""
+    return re.sub(escape, lambda found: "" if found[1] == "\n" else found[1], text) if "\\" in text else text

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gpudoctor.lint.source.file_queries import beginning_of, question
+from gpudoctor.lint.source.yaml_library import yaml_library
 
 MAX_SETTING_FILES = 400
 _DEEPEST = 6
@@ -147,7 +148,7 @@ def _in_toml(text: str) -> object:
 
 
 def _in_yaml(text: str) -> object:
-    import yaml
+    yaml = yaml_library()
 
     class TagReader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """Reads `!include x` and `!!python/tuple` as what is written behind them."""
