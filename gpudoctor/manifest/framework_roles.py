@@ -152,7 +152,12 @@ def _frameworks() -> Iterator[Framework]:
         deals_out=False,
         wraps_by="a `deepspeed.initialize` of its own",
     )
-    yield Framework("detectron2", "Detectron2", by_any_call=True)
+    yield Framework(
+        "detectron2",
+        "Detectron2",
+        by_any_call=True,
+        leaves=("checkpoints", "downloads", "folders", "loggers", "processes", "saving", "forwards", "groups"),
+    )
     # It shards what an optimizer or a model holds; all else is written as for torch's own wrappers.
     yield Framework(
         "fairscale",

@@ -1,0 +1,5 @@
+"""What a training is told."""
+
+from gpudoctor.manifest.effects import Setting
+
+def get_cfg() -> Setting: ...

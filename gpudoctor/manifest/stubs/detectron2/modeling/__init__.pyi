@@ -1,0 +1,9 @@
+"""Models of its registry."""
+
+from gpudoctor.manifest.effects import followed
+
+@followed()
+def build_model(cfg):
+    return RegisteredModel(cfg)
+
+class RegisteredModel: ...

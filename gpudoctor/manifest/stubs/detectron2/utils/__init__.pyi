@@ -1,0 +1,1 @@
+"""See its parts."""
