@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gpudoctor.lint.domain.symbols import names_day
 from gpudoctor.lint.domain.traced_number import TracedNumber, number_of, traced
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
 
@@ -141,6 +142,9 @@ def as_text(value: Const) -> Const | None:
 
 def formatted(value: Value, conversion: str = "", spec: str | None = "") -> tuple[Value, ...]:
     """The parts of `f"{value!conversion:spec}"`, where a `spec` that is not known is None."""
+    # `f"{now:%Y%m%d}"`: all ranks start on one day.
+    if isinstance(value, Unknown) and spec is not None and "%" in spec and names_day(spec):
+        return (Unknown(Anonymous("formatted", (value.term, spec)), "a date", kind="str"),)
     if not isinstance(value, Const) or not (conversion or spec != ""):
         return value.in_text
     made = None
