@@ -55,7 +55,9 @@ class Launched:
         """The program that is started, where its file is there."""
         name = launch.script.text if launch.script is not None else None
         if name is None:
-            return None
+            # `"$(dirname "$0")/train.py"`
+            own = launch.script.beside if launch.script is not None and not launch.module else None
+            return found_from(file, own) if own else None
         # From a folder that is not known, most start what is their own.
         folder = launch.folder or ""
         if launch.module:
