@@ -290,6 +290,12 @@ def _processes() -> Iterator[LibraryEntry]:
     yield LibraryEntry("threading", shares=ALL)
 
 
+_D2_TRAINERS = (
+    "engine.DefaultTrainer engine.SimpleTrainer engine.AMPTrainer engine.defaults.DefaultTrainer "
+    "engine.train_loop.SimpleTrainer engine.train_loop.AMPTrainer"
+)
+
+
 def _other_frameworks() -> Iterator[LibraryEntry]:
     def taking_part(
         root: str,
@@ -322,14 +328,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         "colossalai", "launch launch_from_torch booster.Booster initialize", parts=ALL, wins=True
     )  # fmt: skip
     yield taking_part("composer", "Trainer", parts=ALL, wins=True, modules=("models.", "ComposerModel"))
-    yield taking_part(
-        "detectron2",
-        "engine.DefaultTrainer engine.SimpleTrainer engine.AMPTrainer engine.defaults.DefaultTrainer "
-        "engine.train_loop.SimpleTrainer engine.train_loop.AMPTrainer",
-        parts=("data.build",),
-        wins=True,
-        modules=("modeling.", "layers."),
-    )
+    yield taking_part("detectron2", _D2_TRAINERS, parts=("data.build",), wins=True, modules=("modeling.", "layers."))
     yield taking_part("fairscale", parts=ALL, wins=True)
     yield taking_part("ignite", parts=("distributed.",), wins=True)
     yield taking_part("megatron", parts=ALL, shadowed=True)
