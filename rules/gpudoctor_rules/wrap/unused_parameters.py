@@ -5,6 +5,7 @@
 `DistributedDataParallel` waits for the gradient of every parameter that takes one. Those of a layer that no step uses
 get none, and the second step ends with `RuntimeError: Expected to have finished reduction in the prior iteration before
 starting a new one. This error indicates that your module has parameters that were not used in producing loss.`
+Lightning's `manual_backward` asks for all of them each time: that of one network of a GAN leaves out the other.
 
 ## Fix
 
@@ -29,8 +30,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import UNUSED
@@ -40,14 +42,26 @@ if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
 
 
+_TEXTS = (
+    "Expected to have finished reduction in the prior iteration",
+    "LightningModule has parameters that were not used in producing the loss",
+)
+"""Lightning words it in its own way."""
+
+
 class UnusedParameters(Rule):
     code = "GPU112"
     name = "unused-parameters"
     severity = Severity.WARNING
-    errors = (*UNUSED, "Parameter indices which did not receive grad for rank 0: 2 3")
+    errors = (
+        *UNUSED,
+        "Parameter indices which did not receive grad for rank 0: 2 3",
+        "RuntimeError: It looks like your LightningModule has parameters that were not used in producing the loss "
+        "returned by training_step.",
+    )
     stops = True
     shows_when = ("distributed", "ended_well")
-    needs = (UnusedPart,)
+    needs = (UnusedPart, Backward)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for unused in program.events(UnusedPart):
@@ -69,15 +83,52 @@ class UnusedParameters(Rule):
                 because=[(f"{name_of(wrap.wrapper)} is wrapped here", wrap.location)],
             )
 
+        yield from self._left_out(program)
+
+    def _left_out(self, program: Program) -> Iterator[Finding]:
+        """Lightning's `manual_backward` prepares the wrapper for all parameters, and this loss is of one network."""
+        for backward in program.events(Backward) if program.launched_in_several else ():
+            calls = list(program.calls_in_graph(backward)) if backward.managed and backward.complete else []
+            if not calls or backward.uses_parameters or not backward.loops:
+                continue
+            wrap = ddp_around(program, calls[0].module, backward)
+            if wrap is None or not _waits(wrap) or any(each.module.wrapped_by(WrapperKind.DDP) for each in calls):
+                continue
+            reached = frozenset().union(*(program.within(each.module) for each in calls))
+            part = next((each for each in _optimized(program, wrap) if not program.within(each) & reached), None)
+            if part is None or part in program.escaped:
+                continue
+            yield self.found(
+                backward.location,
+                f"{name_of(part)} has no part in this loss: `DistributedDataParallel` waits for the gradients of all "
+                "parameters, and the next backward ends with a `RuntimeError`.",
+                remedy=f"{how_to_search(program, wrap).capitalize()}.",
+                because=[(f"{name_of(part)} is made here", part.place)],
+            )
+            return
+
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         # Which parameters lack a gradient, and since when, the error does not say.
         if not (recording.suspected & {"GPU114", "GPU115", "GPU507"} or recording.frozen_in_wrapper):
-            yield from self.crashed(
-                recording,
-                "Expected to have finished reduction in the prior iteration",
-                because="some parameters had no part in the loss, and DDP waits for their gradients",
-                remedy="Remove the layers that are not used, or give the wrapper `find_unused_parameters=True`.",
-            )
+            for text in _TEXTS:
+                yield from self.crashed(
+                    recording,
+                    text,
+                    because="some parameters had no part in the loss, and DDP waits for their gradients",
+                    remedy="Remove the layers that are not used, or give the wrapper `find_unused_parameters=True`.",
+                )
+
+
+def _optimized(program: Program, wrap: Wrap) -> Iterator[Module]:
+    """The parts of a model that optimizers step, and nobody freezes."""
+    frozen = [flag.module.core for flag in program.events(GradientFlag) if flag.on is not True]
+    inside = program.within(wrap.inner)
+    for made in program.events(MakeOptimizer):
+        for part in sorted((each.core for each in made.optimizer.modules), key=name_of):
+            if not isinstance(part, Module) or part not in inside or not _has_parameters(program, part):
+                continue
+            if not any(each in program.within(part) or part in program.within(each) for each in frozen):
+                yield part
 
 
 def _waits(wrap: Wrap) -> bool:
