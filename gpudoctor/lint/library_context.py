@@ -186,10 +186,6 @@ class ProjectModules(Protocol):
     def named_by_itself(self, key: str) -> list[str]:
         """The dotted names that stand under this key in setting files of the project, in no section of them."""
 
-    def named_below(self, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
-        """Those that the entries of such a key have as `_target_`, by the names of the entries, each with whether it is
-        only a part of a call."""
-
     def is_before(self, library: str, version: Sequence[int]) -> bool:
         """The project is installed with an older version of a library than this one."""
 

@@ -8,7 +8,6 @@ from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Module, Wrapper, any_part
-from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, PartExchanged, WeightsDrawn
@@ -92,10 +91,6 @@ def _owner(value: Value) -> Value | None:
     """The module whose parameter this is."""
     if value.origin is TensorOrigin.PARAMETER:
         return value.batch_of or min(value.used, key=lambda each: each.place, default=None)  # type: ignore[attr-defined]
-    # `layer.weight` of a layer of a library is known by its layer.
-    match value.term:
-        case Attribute(Module() as owner, "weight" | "bias"):
-            return owner
     return None
 
 

@@ -297,13 +297,6 @@ class Evaluator(ExecutionState, LibraryContext):
         self.looked_up += 1
         return named_by_itself(self.project.root, key)
 
-    def named_below(self, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
-        # Imported late, as above.
-        from gpudoctor.lint.source.setting_files import named_below
-
-        self.looked_up += 1
-        return named_below(self.project.root, keys) if keys else {}
-
     def is_before(self, library: str, version: Sequence[int]) -> bool:
         first = self.project.too_new(library)
         return bool(first) and tuple(first) <= tuple(version)

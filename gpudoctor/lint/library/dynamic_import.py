@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Partial, ProjectModule
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, ProjectModule
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Compares, Item, MethodResult, Setting, keys_of
 from gpudoctor.lint.domain.value import (
@@ -210,10 +210,6 @@ def named_in_files(call: Call) -> Values:
     if not choices or given is None:
         return NOT_ANSWERED
     own = {name: values for name, values in call.keywords.items() if not name.startswith("_")}
-    # hydra makes the objects first that stand among the settings of another.
-    for name, below in call.do.modules.named_below(keys).items():
-        if name not in own and (held := _made(call, below[:MAX_MODULES])) is not None:
-            own[name] = held
     # What else it is given stands in the file, and may be changed at the start.
     rest = tuple(map(singleton, given))
     made = Arguments(call.args[1:], own, rest)
@@ -242,22 +238,6 @@ def _got_by_name(call: Call) -> Values:
         # Each is a program of its own: of many one stands for the others.
         choices = all_named(call, named if len(named) <= MAX_MODULES else named[:1])
     return one_of(call, choices) if choices else NOT_ANSWERED
-
-
-def _made(call: Call, targets: Sequence[tuple[str, bool]]) -> Values | None:
-    """An object of one of these classes, made with what stands in the file, or what makes it where that says
-    `_partial_`; None where one of them is not known."""
-    found = [(named(call, target), partial) for target, partial in targets]
-    choices = [Partial(each) if partial else each for each, partial in found if each is not None]
-    if len(choices) < len(targets):
-        return None
-
-    def make(value: Value) -> Values:
-        if isinstance(value, Partial):
-            return singleton(value)
-        return call.do.call(singleton(value), Arguments((), {}, ()), call.node)
-
-    return call.do.for_each_value(one_of(call, choices), make, call.node)
 
 
 def named(call: Call, target: str) -> Value | None:

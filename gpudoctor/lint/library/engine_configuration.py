@@ -8,10 +8,7 @@ from gpudoctor.lint.contents import default_of, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf
-from gpudoctor.lint.domain.symbols import CallResult, OpenFile
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, term_of, text_of
-from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.library.written_settings import READERS
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, text_of
 from gpudoctor.lint.library_call import singleton
 from gpudoctor.record import dataclass
 
@@ -82,18 +79,7 @@ def _named(call: Call, value: Value | None) -> str | None:
     read = call.do.state(value, SettingState.read_from) if isinstance(value, DictOf) else None
     if read is not None:
         return text_of(read.single)
-    match value.term:
-        # A file that the user chooses is not read, and is what he chooses by default.
-        case CallResult(str(function), (given, *_)) if function in READERS:
-            # With what was given by name behind it, or without.
-            file = given[0] if isinstance(given, tuple) and given else given
-            opened = term_of(single_of(file)) if isinstance(file, ValueSet) else None
-            return _path(call, single_of(opened.path)) if isinstance(opened, OpenFile) else None
-    return _path(call, value)
-
-
-def _path(call: Call, value: Value | None) -> str | None:
-    """The path that it is, or that it is where the user chooses no other."""
+    # Of a file that the user chooses, what he chooses by default.
     return text_of(value) or text_of(default_of(call.do, value))
 
 

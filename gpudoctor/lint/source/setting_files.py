@@ -45,23 +45,6 @@ def named_by_itself(root: str, key: str) -> list[str]:
     return list(dict.fromkeys(name for path, name in found if path == f"{_WHOLE}/{key}"))
 
 
-def named_below(root: str, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
-    """The dotted names that stand under `_target_` in the entries of such a key, by the names of the entries, each with
-    whether `_partial_: true` stands beside it."""
-    above = "/".join(("", *keys, ""))
-    found: dict[str, list[tuple[str, bool]]] = {}
-    settings = _named_in_settings(root)
-    for each in settings:
-        path, target = each.split("=")
-        name = target, f"{path.rpartition('/')[0]}/_partial_=true" in settings
-        owner, _, last = path.rpartition("/")
-        outer, _, entry = owner.rpartition("/")
-        in_section = last == "_target_" and not path.startswith(f"{_WHOLE}/")
-        if in_section and f"{outer}/".endswith(above) and name not in found.setdefault(entry, []):
-            found[entry].append(name)
-    return found
-
-
 @question
 def _named_in_settings(root: str) -> list[str]:
     """Each dotted name in a YAML file of the project, behind the keys under which it stands."""
@@ -99,9 +82,7 @@ def _names_in(root: str, file: str, wanted: re.Pattern[str]) -> Iterator[tuple[s
         indent, key, value = len(match[1]), match[2], (match[3] or "").partition(" #")[0].strip().strip("'\"")
         while above and above[-1][0] >= indent:
             above.pop()
-        if key == "_partial_":
-            value = value.lower()
-        if wanted.match(value) or (key == "_partial_" and value == "true"):
+        if wanted.match(value):
             yield "/".join(("", *folders, *(name for _, name in above), key)), value
             if not above:
                 # Once more as an entry of the whole configuration, whatever folder the file lies in.
