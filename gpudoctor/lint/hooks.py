@@ -98,6 +98,9 @@ class AskedOfKinds:
         """All ranks surely have the same of it, whichever it is of several values."""
         self.contexts: dict[type[Value], Callable[[LibraryContext, Values, Callable[[], None]], None]] = {}
         """`with value:` around a block; one of the values is of the kind, or all are."""
+        self.parts_of_results: dict[object, Callable[[LibraryContext, Unknown, str, ast.AST], Values | None]] = {}
+        """An attribute of what this function of a library has returned, where that is not known; None where the
+        attribute is not known either."""
         self.constructions: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], object]], None]] = {}
         """Its constructor runs, which is one of the project."""
 

@@ -171,6 +171,9 @@ class ProjectModules(Protocol):
     def import_named(self, name: str, node: ast.AST) -> Value:
         """Import a module by its dotted name."""
 
+    def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
+        """Import the modules beside each other that define a name, or one of them where they are more than `most`."""
+
     def modules_below(self, package: str) -> tuple[str, ...]:
         """The names of the modules in a package."""
 

@@ -235,6 +235,7 @@ LATE = {
     # Few programs must be given a settings file, and fewer one of Python.
     "gpudoctor.lint.library.written_settings",
     "gpudoctor.lint.source.python_settings",
+    "gpudoctor.lint.source.defined_names",
     "gpudoctor.lint.source.usual_settings",
     # Most programs import no zoo of models.
     "gpudoctor.lint.interp.registries",

@@ -26,7 +26,7 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.heuristics import NO_MODULE
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.symbols import Attribute, Item
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item
 from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
@@ -164,6 +164,10 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         if given or (isinstance(value, (Instance, Module)) and m.own_attribute(value, name) is None):
             return singleton(Unknown(Attribute(value, name), "attributes as a dictionary", m.text(node), config=given))
     if isinstance(value, Unknown):
+        if isinstance(value.term, CallResult) and value.term.function in HOOKS.parts_of_results:
+            part = HOOKS.parts_of_results[value.term.function](m, value, name, node)
+            if part is not None:
+                return part
         made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
         label = f"{value.label}.{name}" if value.label else name
         divergence, shards = value.dependence | hidden_in(m, value), value.shards

@@ -174,6 +174,10 @@ class Evaluator(ExecutionState, LibraryContext):
         """Import a module by its dotted name."""
 
     @abstractmethod
+    def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
+        """Import the modules of the project that define a name, or one of them where they are more than `most`."""
+
+    @abstractmethod
     def item_at(self, value: Value, index: Values, node: ast.AST) -> Values:
         """`value[index]`."""
 

@@ -215,6 +215,17 @@ def load(m: Evaluator, dotted: str, level: int, node: ast.AST) -> Value:
     return module
 
 
+def load_defining(m: Evaluator, name: str, most: int, node: ast.AST) -> list[Value]:
+    """The modules beside each other that define a name, or one of them where they are more than `most`."""
+    m.looked_up += 1
+    for beside in m.project.defining(name):
+        # A program has such a name for what it imports.
+        parts = [each for each in beside if classify(each, m.project).role is Role.PART]
+        if parts:
+            return [enter(m, each, node) for each in (parts if len(parts) <= most else parts[:1])]
+    return []
+
+
 def enter(m: Evaluator, found: ModuleFile | Package, node: ast.AST) -> Value:
     """A module of the project: executed, once, or to be executed when it is asked for something."""
     scope: Hashable = ("module", found.name, getattr(getattr(found, "source", None), "shown", ""))

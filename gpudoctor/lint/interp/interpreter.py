@@ -88,6 +88,9 @@ class Interpreter(Evaluator):
             self.abort(self.text(node), self.place(node), "ModuleNotFoundError", why)
         return imports.load(self, bare, len(name) - len(bare), node)
 
+    def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
+        return imports.load_defining(self, name, most, node)
+
     def item_at(self, value: Value, index: Values, node: ast.AST) -> Values:
         return items.item_at(self, value, index, node)
 

@@ -11,16 +11,23 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library_call import Call, singleton
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from gpudoctor.lint.domain.value import Value, Values
 
 
 def one_of(call: Call, choices: list[Value]) -> Values:
     """The user's choice: one of these on all ranks."""
+    return one_by(call.place, choices)
+
+
+def one_by(what: Hashable, choices: list[Value]) -> Values:
+    """One of these on all ranks, the same one wherever the same thing decides."""
     if len(choices) == 1:
         return singleton(choices[0])
     bindings, when = [], ALWAYS
     for value in choices[:-1]:
-        atom = Atom(Anonymous("choice", (call.place, value)), text=f"{choice_name(value)} is chosen", switch=True)
+        atom = Atom(Anonymous("choice", (what, value)), text=f"{choice_name(value)} is chosen", switch=True)
         bindings.append(Binding(value, when.conjoined_with(Literal(atom, True))))
         when = when.conjoined_with(Literal(atom, False))
     return ValueSet([*bindings, Binding(choices[-1], when)])

@@ -27,7 +27,8 @@ from gpudoctor.lint.domain.value import (
     single_of,
     text_of,
 )
-from gpudoctor.lint.library.choosing import choice_name, one_of
+from gpudoctor.lint.hooks import HOOKS, answers
+from gpudoctor.lint.library.choosing import choice_name, one_by, one_of
 from gpudoctor.lint.library.library_names import IMPORTS, canonical
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
@@ -88,6 +89,14 @@ def _made_of_file(call: Call) -> Values:
     """`module_from_spec(spec_from_file_location("config", args.config))`: `loader.exec_module` executes it."""
     given = call.args[0].single if call.args else None
     return (_given_at_start(call, given) if given is not None else None) or NOT_ANSWERED
+
+
+@answers(HOOKS.parts_of_results, *IMPORTS)
+def _part_of_module(do: LibraryContext, module: Unknown, name: str, node: ast.AST) -> Values | None:
+    """`import_module(args.config).Config`: a module of which nothing is known but that it has this."""
+    found = do.modules.import_defining(name, MAX_MODULES, node)
+    modules = one_by(module.term, found) if found else None
+    return do.for_each_value(modules, lambda each: do.attribute(each, name, node), node) if modules else None
 
 
 @MODELS.callable("monai.utils.optional_import", "monai.utils.module.optional_import")

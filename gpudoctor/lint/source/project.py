@@ -231,6 +231,14 @@ class Project:
         modules = (self.module_of(path) for path in paths if path.endswith(wanted.endings))
         return next((each.name for each in modules if each is not None), "")
 
+    def defining(self, name: str) -> Iterator[list[ModuleFile]]:
+        """The modules that define a name, those of each folder together."""
+        # Imported late, as above.
+        from gpudoctor.lint.source.defined_names import files_defining
+
+        for paths in files_defining(self.root, name):
+            yield [each for path in paths if (each := self._module(real_path(path))) is not None]
+
     def hydra_config(self, file: str, folder: str, name: str, chosen: Mapping[str, str]) -> object:
         """What hydra composes of the files in this folder beside a file, or above it, with what the command line says;
         None where that is not known."""

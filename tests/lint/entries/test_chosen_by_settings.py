@@ -570,3 +570,46 @@ def test_a_trainer_that_only_a_setting_file_names(trainer: str) -> None:
     files = {"train.py": BY_LIGHTNING, "conf/main.yaml": conf, "kit/__init__.py": "", "kit/net.py": LIGHTNING}
     (program,) = followed("train.py", files)
     assert program.training_loops == 1
+
+
+MODULE_GIVEN = """
+    import argparse
+    from importlib import import_module
+    import torch
+
+    def named(text):
+        module, name = text.split(":")
+        return getattr(import_module(module), name)
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--config", required=True)
+        config = import_module(parser.parse_args().config).Config()
+        model = named(config.get_net())(8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        main()
+    """
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_a_module_of_which_only_that_is_known_what_it_defines(count: int) -> None:
+    config = "class Config:\n    def get_net(self):\n        return 'nets:Net{}'\n"
+    net = dedent(REGISTERED.format(name="Net{}")).replace("from kit import register", "").replace("@register", "")
+    files = {
+        "train.py": MODULE_GIVEN,
+        "nets.py": "\n".join(net.format(number) for number in range(count)),
+        # Programs of the same kind have the name for what they import.
+        **{
+            f"test_{number}.py": "Config = None\nif __name__ == '__main__':\n    print(Config)\n" for number in range(9)
+        },
+        **{f"configs/c{number}.py": config.format(number) for number in range(count)},
+    }
+    (program,) = followed("train.py", files)
+    assert (program.ended_by, program.training_loops) == (None, 1)
+    assert not any(each.cause is Cause.UNKNOWN_MODEL for each in program.silent_for)
