@@ -262,6 +262,7 @@ from gpudoctor.lint.questions.devices_compared import on_first_rank as on_first_
 from gpudoctor.lint.questions.devices_compared import one_gpu as one_gpu
 from gpudoctor.lint.questions.devices_compared import several_choose as several_choose
 from gpudoctor.lint.questions.devices_compared import train_together as train_together
+from gpudoctor.lint.questions.devices_compared import unless_on_cpu as unless_on_cpu
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand as averaged_by_hand
 from gpudoctor.lint.questions.gradient_use import feeds as feeds
 from gpudoctor.lint.questions.gradient_use import holds as holds

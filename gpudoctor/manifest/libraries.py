@@ -488,7 +488,7 @@ def _settings() -> Iterator[LibraryEntry]:
 
 def _computing() -> Iterator[LibraryEntry]:
     """Numbers and tables."""
-    yield LibraryEntry("einops", shadowed=True, harmless=ALL, computes=ALL)
+    yield LibraryEntry("einops torch_scatter", shadowed=True, harmless=ALL, computes=ALL)
     yield LibraryEntry("numpy", wins=True, harmless=ALL, computes=ALL, draws=("random.",))
     yield LibraryEntry("pandas scipy sklearn", wins=True, harmless=ALL, computes=ALL)
     yield LibraryEntry("random secrets", draws=ALL)
@@ -504,11 +504,13 @@ _HARMLESS = """
     regex resampy rouge_score sacrebleu soundfile unidecode
     ase Bio networkx rdkit
     filelock gdown jsonlines msgpack natsort openpyxl orjson polars pyarrow ujson wget zarr
+    argoverse av decord mir_eval museval numba nuscenes open3d pretty_midi pyloudnorm pyquaternion soxr webrtcvad
+    beartype git jaxtyping jinja2 pkg_resources typeguard
     colorama coloredlogs GPUtil packaging prettytable psutil ptflops pynvml six termcolor thop
     torchinfo torchsummary
 """
 """Pictures of numbers; what notebooks have at hand; images, bodies and the earth; sound and text; molecules and
-networks; files of all kinds; and the rest."""
+networks; files of all kinds; roads, rooms, films and music; what a program says of its own code; and the rest."""
 
 
 def _others() -> Iterator[LibraryEntry]:

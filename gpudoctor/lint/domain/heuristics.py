@@ -150,13 +150,23 @@ NORMALISED = Heuristic(
 """Families of torchvision, unless they are given another kind of layer."""
 
 _GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})
+_GPU_WORDS = frozenset({"cuda", "device", "devices", "env", "gpu", "gpus", "init", "rank", "setup"})
 _WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 
 
 def begins_group(name: str) -> bool:
     """Of a library that was not read: the words of its name, which is what `mmcv.initDist_of` has of mmcv, init, dist
     and of, say that it makes the process group."""
-    return not _GROUP_WORDS.isdisjoint(word.lower() for word in re.findall(_WORD, name))
+    return not _GROUP_WORDS.isdisjoint(_words_of(name))
+
+
+def has_to_do_with_gpus(name: str) -> bool:
+    """The same of a GPU that it makes the current one, as what sets a process up does: `mylib.setup`."""
+    return not _GPU_WORDS.isdisjoint(_words_of(name))
+
+
+def _words_of(name: str) -> list[str]:
+    return [word.lower() for word in re.findall(_WORD, name)]
 
 
 def has_to_do_with_seeds(name: str) -> bool:

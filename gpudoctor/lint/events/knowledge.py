@@ -91,6 +91,9 @@ class Escape(Event):
     values: tuple[Allocated, ...] = ()
     may_begin_group: bool = False
     """It gets the number of processes, as what sets up the process group does, or its name says that it does."""
+    may_choose_gpu: bool = False
+    """That, or it gets a rank or whole settings, or its name says that it has to do with GPUs, or nothing says what it
+    is."""
     trains: bool = False
     """Its name says that it runs a training."""
     sets_seed: bool = False

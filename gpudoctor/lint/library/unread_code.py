@@ -11,11 +11,18 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Namespace, Partial, class_of
 from gpudoctor.lint.domain.group import Work
-from gpudoctor.lint.domain.heuristics import LOSS, SHOWS_SAMPLES, TRAINS, begins_group, has_to_do_with_seeds
+from gpudoctor.lint.domain.heuristics import (
+    LOSS,
+    SHOWS_SAMPLES,
+    TRAINS,
+    begins_group,
+    has_to_do_with_gpus,
+    has_to_do_with_seeds,
+)
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.rank import SizeKind
+from gpudoctor.lint.domain.rank import RankKind, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import (
@@ -140,14 +147,20 @@ def _note_escape(
     _note_functions(do, reached)
     told = any(value.counts(SizeKind.WORLD) for value in reached)
     values, may_begin = tuple(filter(_matters, reached)), told or begins_group(into)
+    chooses = may_begin or of_no_library or has_to_do_with_gpus(into) or any(map(_tells_rank, reached))
     do.emit(
-        Escape, at=place, into=into, values=values, may_begin_group=may_begin, trains=TRAINS.fits(into),
-        sets_seed=has_to_do_with_seeds(into), of_no_library=of_no_library,
+        Escape, at=place, into=into, values=values, may_begin_group=may_begin, may_choose_gpu=chooses,
+        trains=TRAINS.fits(into), sets_seed=has_to_do_with_seeds(into), of_no_library=of_no_library,
     )  # fmt: skip
     for each in reached if may_begin else ():
         # `init_distributed_mode(args)` writes the rank over an option of that name.
         if isinstance(each, Namespace):
             do.set_flag(each, SettingState.has_ranks)
+
+
+def _tells_rank(value: Value) -> bool:
+    """It is a rank, or settings in which that of each process may stand."""
+    return value.counts(*RankKind) or isinstance(value, Namespace) or (isinstance(value, Unknown) and value.config)
 
 
 def _note_functions(do: LibraryContext, values: list[Value]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -18,6 +19,14 @@ def certain_device(values: Values | None) -> Device | None:
     """The device where it is surely this one."""
     # `only` is None for two values too: a device that depends on a path is no basis for a claim.
     return single_of(values, Device)
+
+
+def unless_on_cpu(values: Values | None) -> Values | None:
+    """The one GPU that it is where settings do not ask for the CPU: `"cuda" if settings["gpus"] else "cpu"`."""
+    gpus = [each for each in values.bindings if not each.value.is_cpu] if values is not None else []
+    if values is None or len(gpus) != 1 or any(each.condition.divergence for each in values.bindings):
+        return values
+    return ValueSet(gpus)
 
 
 def one_gpu(device: Value) -> bool:

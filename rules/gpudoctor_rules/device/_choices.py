@@ -83,8 +83,11 @@ def may_have_chosen(program: Program, event: Event) -> bool:
 
 
 def _unread(program: Program) -> Iterator[Escape]:
-    """What the parent of the ranks does leaves their own choice open."""
-    return (escape for escape in program.events(Escape) if not program.by_one_process(escape))
+    """What may set a rank up, as any code may until the program has made the group itself. What the parent of the
+    ranks does leaves their own choice open."""
+    group = next((each.order for each in program.events(InitGroup)), None)
+    found = (each for each in program.events(Escape) if each.may_choose_gpu or group is None or each.order < group)
+    return (escape for escape in found if not program.by_one_process(escape))
 
 
 def choices(program: Program) -> list[DeviceUsed]:

@@ -52,6 +52,7 @@ from gpudoctor.lint.questions.devices_compared import (
     devices_managed,
     one_gpu,
     several_choose,
+    unless_on_cpu,
 )
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
 from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own_device
@@ -70,7 +71,7 @@ from gpudoctor_rules.device._choices import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import EnvironmentWrite, Event, Location, Value
+    from gpudoctor.api.pack import EnvironmentWrite, Event, Literal, Location, Value
 
 
 class AllRanksOnOneGpu(Rule):
@@ -115,6 +116,7 @@ class AllRanksOnOneGpu(Rule):
             because=[("the device is named here", device.place)],
             # It costs memory on the first GPU, and the training itself is spread as meant.
             severity=Severity.WARNING if spread else None,
+            needs=_chosen_by(event),
             repair=None if beside else _take_own(program, event, device),
         )
 
@@ -230,13 +232,19 @@ def first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
         for move in program.events(Move):
             # A launcher gives all of them the same options.
             asked = asked_gpu(move.device, counted=move.call == "cuda") if program.told_alike else None
-            target = asked or certain_device(move.device)
+            target = asked or certain_device(unless_on_cpu(move.device))
             if target is None or not wanted(move) or not by_all(program, move):
                 continue
             # `cuda` without a number is the first GPU only as long as nobody has called `set_device`.
             if one_gpu(target) or asked or (current_gpu(target) and not may_have_chosen(program, move)):
                 return move, target
     return None
+
+
+def _chosen_by(event: DeviceUsed | Move) -> list[Literal]:
+    """What settings must say for it to go to a GPU."""
+    gpu = unless_on_cpu(event.device) if isinstance(event, Move) else None
+    return [need for each in gpu.bindings for need in each.condition] if gpu is not None else []
 
 
 def _what(event: DeviceUsed | Move, device: Device) -> str:
