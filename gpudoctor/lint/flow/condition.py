@@ -339,6 +339,10 @@ class Condition:
         """Wherever this holds, the other does."""
         return other.literals <= self.literals
 
+    def implies_one_of(self, others: Sequence[Condition]) -> bool:
+        """Wherever this holds, one of the others does."""
+        return any(map(self.implies, others)) or not complement(self, others)
+
     def difference(self, other: Condition) -> Condition:
         """What this asks beyond the other."""
         if not other.literals:

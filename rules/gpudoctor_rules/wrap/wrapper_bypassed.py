@@ -242,13 +242,16 @@ def _wrap_before(program: Program, call: Forward) -> Wrapping | None:
     # A wrapper that is dropped where it is made belongs to GPU103.
     discards = [event for event in program.events(Discard) if event.order < call.order]
     dropped = [event.value for event in discards if event.value != event.receiver]
-    for wrap in wrappings(program):
-        # A wrap under a switch that this call does not share may never have happened here.
-        made = wrap.at.order < call.order and call.condition.implies(wrap.at.condition)
-        outer = wrap.kind in kinds and wrap.wrapper != wrap.inner and wrap.wrapper not in dropped
-        if made and outer and module in program.within(wrap.inner):
-            return wrap
-    return None
+    made = [
+        wrap
+        for wrap in wrappings(program)
+        if wrap.at.order < call.order and not wrap.at.condition.excludes(call.condition)
+        if wrap.kind in kinds and wrap.wrapper != wrap.inner and wrap.wrapper not in dropped
+        if module in program.within(wrap.inner)
+    ]
+    # A wrap under a switch that this call does not share may never have happened here; one of several has.
+    sure = call.condition.implies_one_of([wrap.at.condition for wrap in made])
+    return made[0] if sure else None
 
 
 def _runs_too(program: Program, call: Forward, wrap: Wrapping, backward: Backward) -> bool:
@@ -257,7 +260,7 @@ def _runs_too(program: Program, call: Forward, wrap: Wrapping, backward: Backwar
         # A wrapped forward under `no_grad` prepares no averaging.
         other
         for other in program.events(Forward)
-        if other.graph and is_wrapper_of(other.module, wrap)
+        if other.graph and is_wrapper_of(other.module, wrap) and not other.condition.excludes(call.condition)
         if same_round(call, other) or (same_round(backward, other) and inside_round(call, other))
     ]
     # Two networks by turns: the forward that prepares the averaging comes only behind this backward.
