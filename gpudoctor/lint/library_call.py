@@ -431,13 +431,18 @@ def _places_in(do: LibraryContext, value: Value) -> list[Values]:
     """What stands at each place of a container, as far as places are known, and at all others together."""
     inner = pairs(do, value)
     if inner is not None:
-        more = do.state(value, ContainerState.more) if isinstance(value, DictOf) else None
-        return [*(item for _, item in inner), *([more] if more is not None else ())]
+        return [*(item for _, item in inner), *_unnamed(do, value)]
     known = known_items(do, value)
     if known is not None or not isinstance(value, ListOf):
         return list(known or ())
     anywhere = _items(do, value)
     return [union(anywhere)] if anywhere else []
+
+
+def _unnamed(do: LibraryContext, value: Value) -> list[Values]:
+    """What stands in a dictionary under keys that are not known."""
+    more = do.state(value, ContainerState.more) if isinstance(value, DictOf) else None
+    return [more] if more is not None else []
 
 
 def flatten(
@@ -452,7 +457,7 @@ def flatten(
             found.append(value)
             continue
         inner = possible_pairs(do, value) if isinstance(value, DictOf) else None
-        items = [item for _, item in inner] if inner is not None else _items(do, value)
+        items = [*(item for _, item in inner), *_unnamed(do, value)] if inner is not None else _items(do, value)
         if (items or inner is not None) and depth:
             found += flatten(do, [each for item in items for each in of_several(item)], depth - 1, of_several)
         else:

@@ -29,6 +29,7 @@ class Dataset(Allocated):
     `in_memory` where its items are tensors that lie in memory already, `split` for one half of a random split."""
 
     is_choice = True
+    has_many = True
 
     cls: Class | None = None
     made_by: str = ""
@@ -119,6 +120,7 @@ class Loader(Allocated):
     """
 
     is_choice = True
+    has_many = True
 
     dataset: Values | None = None
     sampler: Values | None = None

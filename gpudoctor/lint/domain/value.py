@@ -40,6 +40,8 @@ class Value:
     """Tests of its type say whether one calculates with it (`is_plain`)."""
     is_model: ClassVar[bool] = False
     """It has weights, and is called with batches."""
+    has_many: ClassVar[bool] = False
+    """It has as many samples or batches as there are: nobody unpacks it."""
     is_mutable: ClassVar[bool] = False
     """A container whose content may change: what it holds stands in the store."""
     is_handed_over: ClassVar[bool] = False

@@ -354,7 +354,7 @@ def unpack(m: Evaluator, values: Values, count: int, star: int | None, node: ast
 
 def _fits(m: Evaluator, value: Value, count: int, star: int | None) -> bool:
     known = known_items(m, value)
-    return known is None or (len(known) == count if star is None else len(known) >= count - 1)
+    return not value.has_many if known is None else (len(known) == count if star is None else len(known) >= count - 1)
 
 
 def _parts(m: Evaluator, value: Value, count: int, star: int | None, node: ast.AST) -> list[Values]:

@@ -25,7 +25,7 @@ from gpudoctor.lint.events.placement import ConstantMixed
 from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.events.training_step import ClearGradients
 from gpudoctor.lint.flow.condition import complement
-from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library import tensors
 from gpudoctor.lint.library.tensors import agreed, as_reduced, asked, combined, is_agreed, part_of, without_graph
@@ -151,7 +151,17 @@ def _written_into(do: LibraryContext, tensor: Tensor, index: Values, new: Values
     if text_of(index.single) is not None:
         put_entries(do, tensor, {index: new})
     before = do.state(tensor, TensorState.written_items)
-    do.set_state(tensor, TensorState.written_items, union([before, new]) if before is not None else new)
+    # Of many alternatives nothing would be left: what is of the same shards says nothing more.
+    known = {_as_written(each) for each in before or ()}
+    more = [each for each in new.bindings if _as_written(each.value) not in known]
+    if before is None or more:
+        written = union([before, ValueSet(more)]) if before is not None else new
+        do.set_state(tensor, TensorState.written_items, written)
+
+
+def _as_written(value: Value) -> tuple[object, ...]:
+    """What is asked of a value that stands in a tensor."""
+    return type(value), value.shards, value.divergence, value.device if isinstance(value, Tensor) else None
 
 
 @MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")

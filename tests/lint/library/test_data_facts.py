@@ -2,7 +2,7 @@
 
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader
-from gpudoctor.lint.events.reporting import Averaged
+from gpudoctor.lint.events.reporting import Averaged, MetricShown
 
 
 def test_data_that_are_random_numbers(paper):
@@ -45,3 +45,43 @@ print(total / len(data), total / 8)
     assert [event.call.rpartition(".")[2] for event in found.events(Augments)] == ["RandomCrop", "ColorJitter"]
     (divided,) = found.events(Averaged)
     assert (divided.dataset.label, len(divided.shards)) == ("data", 1)
+
+
+def test_a_data_set_is_not_unpacked(paper):
+    paper("""
+import argparse
+import torch
+from torch.utils.data import TensorDataset
+parser = argparse.ArgumentParser()
+parser.add_argument("--mode", default="train")
+def load(mode):
+    if mode == "test":
+        return TensorDataset(torch.zeros(8))
+    return 1, 2
+first, second = load(parser.parse_args().mode)
+reveal((first, second))  #: (1, 2)
+""")
+
+
+def test_what_is_written_into_a_tensor_many_times_over(paper):
+    found = paper("""
+import argparse
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+parser = argparse.ArgumentParser()
+parser.add_argument("--wide", action="store_true")
+args = parser.parse_args()
+dist.init_process_group("nccl")
+data = TensorDataset(torch.load("x.pt"), torch.load("y.pt"))
+net = torch.nn.Linear(8, 8) if args.wide else torch.nn.Linear(8, 4)
+sums = torch.zeros(3)
+for index, (x, y) in enumerate(DataLoader(data, sampler=DistributedSampler(data))):
+    output = net(x)
+    sums[0] += torch.nn.functional.nll_loss(output, y, reduction="sum").item()
+    sums[1] += output.argmax(dim=1).eq(y).sum().item()
+    sums[2] += len(y)
+sums[0] = sums[0] / (index + 1)
+print(sums[0], sums[1] / sums[2])
+""")
+    assert [len(event.shards) for event in found.events(MetricShown)] == [1]
