@@ -116,7 +116,8 @@ def _may_be_told(program: Program, samplers: set[Sampler]) -> bool:
 
 
 def told_instead(program: Program, repeated: Repeated) -> SetEpoch | None:
-    """A call in the loop over the epochs that tells a sampler which no model is trained with."""
+    """A call in the loop over the epochs that tells a sampler which no model is trained with, and which need not be
+    told."""
     trained = {
         sampler
         for loader, training in trained_with(program).items()
@@ -124,7 +125,16 @@ def told_instead(program: Program, repeated: Repeated) -> SetEpoch | None:
     }
     # Only there it can be a mistake about which sampler; elsewhere it may belong to another training.
     in_loop = program.during(repeated.epochs, SetEpoch)
-    return next((event for event in in_loop if (target := _sampler_of(event)) and target not in trained), None)
+    return next(
+        (
+            event
+            for event in in_loop
+            if (target := _sampler_of(event)) and target not in trained
+            # An evaluation in another order each time is told for its own sake.
+            if not _shuffles_for_ranks(program, target)
+        ),
+        None,
+    )
 
 
 def _shuffles_for_ranks(program: Program, sampler: Sampler) -> bool:
