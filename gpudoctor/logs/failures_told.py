@@ -23,16 +23,15 @@ _RANK_IN_TEXT = re.compile(
     r"(?<!line) (\d{1,5}): (?=[A-Za-z_][\w.]*Error: )"
 )
 """Errors in which a process says its own rank."""
+_CAME_TWICE = re.compile(r"Bootstrap Root : rank (\d+) of \d+ ranks has already checked in")
+"""Two processes of one rank, as the root tells, which is another."""
 _TIMED_OUT_ELSEWHERE = re.compile(r"due to a collective timeout from\s+rank (\d+)")
 """Whose watchdog gave up first, as it tells the others."""
 _LOCAL_RANK_IN_TEXT = re.compile(r"--local[-_]rank[= ](\d+)")
 """Options with which a launcher tells a process its local rank."""
-_OF_RAY = re.compile(r"(?:Worker IP address: (?P<host>[\d.]+) .*)?Worker PID: (?P<pid>\d+)")
-"""How Ray names a worker that has ended."""
 _LAUNCHER_THAT_IS_LEFT = re.compile(r"The node '(?P<host>[\w.-]+?)(?:_\d+_\d+)?' has failed to send")
 _TRIES = re.compile(r"client socket has failed to connect|\[W.*server socket has failed to")
 """What is said of one address, where others may do."""
-_NO_HOST = (None, "0.0.0.0", "127.0.0.1")
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
 _COMMAND_OF_LAUNCHER = re.compile(rf"Command {STARTS_PYTHON}")
@@ -133,15 +132,14 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
 
 
 def _ranked(by: Speaker, text: str) -> Speaker:
+    if twice := _CAME_TWICE.search(text):
+        return Speaker(rank=int(twice[1]))
     if by.is_known:
         return by
     if ranked := _RANK_IN_TEXT.search(text):
         return replace(by, rank=int(next(filter(None, ranked.groups()))))
     if local := _LOCAL_RANK_IN_TEXT.search(text):
         return replace(by, local_rank=int(local[1]))
-    if worker := _OF_RAY.search(text):
-        host = worker["host"] if worker["host"] not in _NO_HOST else by.host
-        return replace(by, tag=f"pid={worker['pid']}", host=host)
     return by
 
 

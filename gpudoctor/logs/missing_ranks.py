@@ -25,6 +25,10 @@ class MissingRanks:
 
 _LAGGING = re.compile(r"\[(?P<ranks>[\d, ]+)\] finished collective #\d+, but didn't join collective #(?P<number>\d+)")
 _BARRIER = re.compile(r"Ranks? (?P<ranks>[\d, ]+) failed to pass monitoredBarrier|send/recv from rank (?P<rank>\d+)")
+_FIRST_OF_GROUP = re.compile(
+    r"\[(?P<own>\d+)\] is setting up NCCL comm\w+ and retrieving ncclUniqueId from \[(?P<rank>\d+)\]"
+)
+"""Numbers of the group, which are those of the job where the process has the one that it tells."""
 
 _OF_ONE_SIZE = ("allreduce", "broadcast", "reduce")
 """What all ranks call with as many numbers."""
@@ -106,6 +110,10 @@ def _told(facts: Sequence[LogFact]) -> MissingRanks | None:
         if found := _BARRIER.search(text):
             ranks = _numbers(found["ranks"] or found["rank"])
             return MissingRanks(ranks, "barrier", f"{_ranks(ranks)} did not reach the barrier", True)
+        if (found := _FIRST_OF_GROUP.search(text)) and fact.by.rank in (None, int(found["own"])):
+            ranks = _numbers(found["rank"])
+            because = f"{_ranks(ranks)} did not come to the first collective of the group, for which it makes the key"
+            return MissingRanks(ranks, "", because, False)
         if found := _STALLED.search(text):
             came = _numbers(found["ranks"])
             ranks = _listed(facts) if found["kind"] == "missing" else tuple(sorted({*range(max(came) + 1)} - {*came}))

@@ -23,6 +23,7 @@ from gpudoctor.logs.log_facts import (
     Timeout,
 )
 from gpudoctor.logs.nccl_processes import NcclProcesses
+from gpudoctor.logs.ray_workers import LEARNED_FROM, RayWorkers
 from gpudoctor.logs.run_reports import BEGIN, RunReportReader
 from gpudoctor.logs.speakers import TASK, Said, Speaker, said, speaker_of
 from gpudoctor.logs.stack_dumps import StackDumpReader
@@ -116,6 +117,7 @@ _TELLING = re.compile(
             r"Pod: \S+ exited with code [1-9]",
             r"torchelastic\.worker\.status\.FAILED",
             r"\bLoss is (?:nan|inf), stopping",
+            LEARNED_FROM,
             r"(?:free|malloc)\(\): |double free or|corrupted (?:size|double)|munmap_chunk|stack smashing det",
             r": (?:command )?not found$|未找到命令",
             r"version `GLIBC",
@@ -142,7 +144,7 @@ _STRETCHES = tuple(
         *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "noticed that process", "Process name: "),
-        *("EI00", "ray::", "EJ0001", "EE1002", "EL0004", "execute failed"),
+        *("EI00", "ray::", "EJ0001", "EE1002", "EL0004", "execute failed", "process group for", "rank="),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
         *(
             "Terminated",
@@ -370,6 +372,7 @@ class LogReader:
         self._hosts: set[str] = set()
         self._fronts = LearnedFronts()
         self._nccl = NcclProcesses()
+        self._ray = RayWorkers()
         self._named: int | None = None
         self._code: tuple[int, int] | None = None
         self._listing = False
@@ -388,6 +391,8 @@ class LogReader:
                 continue
             following = max(0, following - 1)
             spoken = said(line.text, self._file, self._hosts, self._fronts)
+            self._ray.learn(spoken.by, spoken.text)
+            spoken = replace(spoken, by=self._ray.named(spoken.by))
             at = LogPlace(line.path, line.number, self._order, spoken.at)
             yield from self._summary.feed(spoken.text, at)
             if self._summary.by is not None:
@@ -438,7 +443,7 @@ class LogReader:
         elif " nranks " in text:
             self._nccl.learn(text)
         elif _NOTICE.search(text) and not ERROR_ALONE.match(text):
-            notice = Notice(spoken.by, at, text.strip())
+            notice = Notice(self._ray.told_of(spoken.by, text), at, text.strip())
             if not self._nccl.hold(notice):
                 yield notice
 

@@ -102,7 +102,9 @@ _FRONTS = (
     re.compile(r"(?:(?P<host>[\w-][\w.-]*):(?P<pid>\d+):\d+ )?\[(?P<device>\d+)\] (?=.*NCCL WARN)"),
     # Determined.
     re.compile(r"[0-9a-f]{8} (?:\[rank=(?P<rank>\d+)\] )?\|\| "),
-    # Loggers.
+    # Loggers, some of which know the rank.
+    re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \[[^\[\]]*\brank=(?P<rank>\d+)\] "),
+    re.compile(r"Uncaught (?=[\w.]+(?:Error|Exception): )"),
     re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]+:\d+\] "),
     re.compile(r"(?:ERROR|WARNING|INFO|DEBUG|CRITICAL): (?=Traceback \(most|  File \")"),
     re.compile(r"\[(?:ERROR|CRITICAL)\]\s{1,2}(?=Traceback \(most|  File \"|    |[\w.]+(?:Error|Exception): )"),

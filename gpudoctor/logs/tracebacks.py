@@ -52,7 +52,7 @@ _CONTEXT = ("During handling of the above exception", "The above exception was t
 _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")
 _OF_RAY = re.compile(r"(?:[\w.]+(?:\(\w+\))?: )?ray::\S+\(\) \((?P<tag>pid=\d+), ip=(?P<host>[\w.:]+)[,)]")
 """What Ray writes in front of the calls of a task that failed in another process."""
-_OF_A_RANK = re.compile(r"last\): \(RANK \d+\)")
+_OF_A_RANK = re.compile(r"last\): \(RANK (?P<rank>\d+)\)")
 """What each rank is told of the others where a checkpoint fails on one of them."""
 _ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|replica) \d+")
 _ENDS = re.compile(
@@ -60,6 +60,7 @@ _ENDS = re.compile(
     r"Exception raised from |"
     r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d[ T]\d\d:\d\d|"
     r"\S+\.py:\d+: \w*Warning: |Exception in thread |Process \S+:\s*$|\(raylet|Set the environment variable HYDRA_FULL|"
+    r"\S+:\d+:\d+ \[\d+\] NCCL |(?:\([\w-]+\) )?[\w-]+@[\w-]+:\S*[$#] |"
     r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"
 )
 _OF_LAUNCHER = re.compile(r"(?:[EWI]\d{4} |(?:ERROR|WARNING):|\[\d{4}-).*torch[/.]distributed[/.]elastic")
@@ -243,13 +244,10 @@ class TracebackReader:
             opened.mixed = True
             return
         outer: LoggedCrash | None = None
+        of_rank = _OF_A_RANK.search(text)
         if by in self._texts:
             error = self._texts.pop(by)
-            if (
-                "Original Traceback" in text
-                or _OF_A_RANK.search(text)
-                or (self._spawned is not None and not error.crash.frames)
-            ):
+            if "Original Traceback" in text or of_rank or (self._spawned is not None and not error.crash.frames):
                 # The text of an exception holds the traceback of where it was raised: that is the one to show.
                 self._earlier.pop(by, None)
                 outer = error.closed()
@@ -258,6 +256,8 @@ class TracebackReader:
         # What led to it, or what it stands in, is of the same process.
         of = outer or self._earlier.get(by)
         who = replace(by, rank=self._spawned) if self._spawned is not None else of.by if of is not None else by
+        if of_rank and not who.is_known:
+            who = replace(who, rank=int(of_rank["rank"]))
         self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by, outer=outer)
         self._open[by].indent = len(text) - len(text.lstrip(" "))
         if told := _TOLD_FIRST.match(text):
@@ -295,7 +295,7 @@ class TracebackReader:
             opened.by, opened.at, opened.named, "", opened.ordered(), mixed=opened.mixed, ignored=opened.ignored
         )
         if crash.place is None and opened.outer is not None:
-            return opened.outer
+            return replace(opened.outer, by=opened.by)
         if earlier is None:
             return crash
         return replace(earlier, frames=crash.frames if crash.place is not None else earlier.frames)

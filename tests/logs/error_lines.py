@@ -475,6 +475,8 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("OSError: [Errno 24] Too many open files", "files open"),
     ("RuntimeError: Expected to mark a variable ready only once. This error is caused by", "two backwards"),
     ("ValueError: DistributedDataParallel's input module must be on the same type of devices, but", "not on the GPU"),
+    ("RuntimeError: Expected tensor for 'out' to have the same device as tensor for argument #2 'mat1'; but device 1 "
+     "does not equal 3 (while checking arguments for addmm)", "different devices"),
     ("RuntimeError: Expected all tensors to be on the same device, but found at least two", "different devices"),
     ("RuntimeError: Input type (torch.FloatTensor) and weight type (torch.cuda.", "batch and the weights"),
     ("ncclInvalidUsage: This usually reflects\nLast error:\nDuplicate GPU detected : rank 1 and rank 0", "same GPU"),

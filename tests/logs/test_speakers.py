@@ -39,6 +39,7 @@ from tests.logs.samples import TRACEBACK, prefixed, read, timeout
         ("E0527 16:53:14.480000 391100 torch/distributed/elastic/multiprocessing/api.py:737] ", Speaker()),
         ("2025-10-31 03:11:02,473 - tuner.cli - INFO - [rank3]: ", Speaker(rank=3)),
         ("ERROR: ", Speaker()),
+        ("CRITICAL [job.util:158, rank=3] ", Speaker(rank=3)),
         ("(Worker pid=9) ERROR 05-22 10:26:17 [executor.py:870] ", Speaker(tag="Worker pid=9")),
     ],
 )
@@ -169,3 +170,43 @@ def test_what_people_and_notebooks_put_in_front(front: str, tmp_path: Path) -> N
     first = read(tmp_path, prefixed(front, TRACEBACK)).first
     assert first.summary == "KeyError: 'label'"
     assert first.place is not None
+
+
+WORKERS = (
+    "(TorchTrainer pid=900) Started distributed worker processes: \n"
+    "(TorchTrainer pid=900) - (node_id=ab12, ip=10.0.0.1, pid=912) world_rank=0, local_rank=0, node_rank=0\n"
+    "(TorchTrainer pid=900) - (node_id=cd34, ip=10.0.0.2, pid=912) world_rank=1, local_rank=0, node_rank=1\n"
+    "(TorchTrainer pid=900) - (node_id=cd34, ip=10.0.0.2, pid=913) world_rank=2, local_rank=1, node_rank=1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        (WORKERS + prefixed("(RayTrainWorker pid=912, ip=10.0.0.2) ", TRACEBACK), 1),
+        (WORKERS + prefixed("(RayTrainWorker pid=914, ip=10.0.0.2) ", TRACEBACK), None),
+        (
+            "(RayTrainWorker pid=912) Setting up process group for: env:// [rank=0, world_size=2]\n"
+            "(RayTrainWorker pid=913) Setting up process group for: env:// [rank=1, world_size=2]\n"
+            + prefixed("(RayTrainWorker pid=913) ", TRACEBACK),
+            1,
+        ),
+        (
+            f"{WORKERS}A worker died or was killed while executing a task by an unexpected system error. "
+            "Worker IP address: 10.0.0.2 Worker port: 1 Worker PID: 913",
+            2,
+        ),
+    ],
+)
+def test_workers_of_ray_that_are_named_by_their_process(text: str, rank: int | None, tmp_path: Path) -> None:
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert first.by.rank == rank
+
+
+def test_an_error_that_a_logger_tells_with_the_rank(tmp_path: Path) -> None:
+    """Whoever prints it first has none."""
+    error = "HfHubHTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/api/datasets/glue"
+    first = read(tmp_path, f"{error}\n[2030-04-18 15:55:06] CRITICAL [job.util:158, rank=6] Uncaught {error}\n").first
+    assert first is not None
+    assert first.by.rank == 6

@@ -421,3 +421,23 @@ def test_a_list_in_which_each_line_is_quoted(tmp_path: Path) -> None:
     lines = [f"- `[rank6]: {line}`\n" for line in (BEGIN + ":", "RuntimeError: NPU out of memory. Tried to allocate")]
     first = read(tmp_path, "".join(lines)).first
     assert (first.by.rank, first.summary[:34]) == (6, "RuntimeError: NPU out of memory. T")
+
+
+def test_a_rank_that_a_failed_checkpoint_names(tmp_path: Path) -> None:
+    """Where nothing says who has printed it, and the log ends in the calls."""
+    waits = TRACEBACK.partition("KeyError")[0]
+    inner = '  File "/env/lib/python3.12/site-packages/torch/distributed/checkpoint/utils.py", line 1, in reduce\n'
+    told = f"{waits}api.CheckpointException: CheckpointException ranks:dict_keys([1])\n{BEGIN}: (RANK 1)\n{inner}"
+    first = read(tmp_path, told).first
+    assert first is not None
+    assert first.by.rank == 1
+    assert first.place is not None
+
+
+@pytest.mark.parametrize(
+    "after", ["node1:13:14 [0] NCCL INFO Bootstrap", "(base) me@node1:~/job$ ls", "me@node1:/job# ls"]
+)
+def test_what_a_terminal_shows_behind_an_error(after: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{TRACEBACK}{after}\n").first
+    assert first is not None
+    assert first.text == "KeyError: 'label'"

@@ -308,7 +308,7 @@ def test_the_rank_that_calls_what_the_fewest_call(tmp_path: Path) -> None:
         logs += prefixed(f"[rank{rank}]: ", TRACEBACK.replace("KeyError: 'label'", text))
     found = read(tmp_path, logs)
     assert (found.first.by.rank, found.sure) == (2, True)
-    assert "rank 1 allreduce of [4, 2] float; rank 2 allgather of [4, 2] float" in found.because
+    assert "rank 1 allreduce of [4, 2] float; rank 2 allgather_base of [4, 2] float" in found.because
     assert "TensorOptions" not in found.first.summary
 
 
@@ -350,3 +350,25 @@ def test_a_rank_that_did_not_reach_a_barrier_told_by_native_code(tmp_path: Path)
         tmp_path, f"{said} while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.\n"
     )
     assert (found.first.by.rank, found.missing and found.missing.ranks) == (1, (0,))
+
+
+@pytest.mark.parametrize(("front", "missing"), [("[rank1]: ", "rank 0 did not come"), ("[rank3]: ", "")])
+def test_the_first_rank_of_a_group_that_never_came(front: str, missing: str, tmp_path: Path) -> None:
+    """In a group of some ranks, the numbers are not those of the job."""
+    text = (
+        "torch.distributed.DistBackendError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] "
+        "via c10d key-value store by key '0', but store->get('0') got error: Connection reset by peer"
+    )
+    found = read(tmp_path, f"{front}{text}\n")
+    assert found.first is not None
+    assert found.first.role is FailureRole.WAIT
+    assert missing in found.because
+    assert bool(missing) is ("rank 0" in found.because)
+
+
+def test_the_rank_of_which_there_are_two(tmp_path: Path) -> None:
+    """The root tells it, on a GPU of its own."""
+    warning = "node1:13:14 [0] bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in"
+    first = read(tmp_path, f"{warning}\n").first
+    assert first is not None
+    assert (first.by.rank, first.by.local_rank) == (1, None)

@@ -84,5 +84,5 @@ def unlike_calls(errors: Iterable[str]) -> UnlikeCalls | None:
 
 def _call(found: re.Match[str]) -> CalledCollective:
     number = int(found["number"]) if found["number"] else None
-    operation = found["operation"].lower().strip("_").removesuffix("_base")
+    operation = found["operation"].lower().strip("_")
     return CalledCollective(number, operation, found["shape"] or "", (found["dtype"] or "").strip().lower())

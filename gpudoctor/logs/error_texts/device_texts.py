@@ -10,7 +10,7 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"tensors to be on the same device|tensors (?:must|should) be on the same device|"
         r"arguments are located on different GPUs|(?:is|are) on different devices?\b|expected device cuda:\d+ but got|"
-        r"to be on the same device",
+        r"to (?:be on the same device|have the same device as)",
         _OWN,
         "Tensors of one operation are on different devices.",
         "Move the batch, and what `forward` makes, to the rank's GPU.",
