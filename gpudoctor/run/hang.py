@@ -468,4 +468,5 @@ def _mute(found: Sequence[Waiting], resting: set[int]) -> bool:
 
 def _apart(found: Sequence[Waiting]) -> bool:
     """Somebody is not where the others are: those who all take part in one collective may only be slow."""
-    return len({each.collective and (each.collective.name, each.collective.number) for each in found}) > 1
+    stand = {each.collective and (each.collective.name, each.collective.number) for each in found}
+    return len(stand) > 1 or any(one.crosses(other) for one in found for other in found)

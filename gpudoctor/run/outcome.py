@@ -203,7 +203,10 @@ def _gone(recording: Recording) -> str:
     if dead and recording.told_to_end is not None:
         told.append(f"{recording.named(dead)} had ended before, as SIGTERM told it to.")
     elif dead:
-        how = "killed from outside (`dmesg` shows whether memory ran out), or by gloo, which met another collective"
+        how = (
+            "killed from outside (`dmesg` shows whether memory ran out), by gloo, which met another collective, or by "
+            "`os._exit`"
+        )
         told.append(f"{recording.named(dead)} had ended before, without an exception: {how}.")
     for rank, end in fatal.items():
         at = f" at {end.place.path}:{end.place.line}" if end.place else ""

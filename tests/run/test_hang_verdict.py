@@ -9,7 +9,7 @@ import pytest
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
-from gpudoctor.run.hang import Watch
+from gpudoctor.run.hang import Watch, _apart
 from gpudoctor.run.hang_verdict import HangKind, verdict_of
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Follower, Order, judged
@@ -135,6 +135,12 @@ def test_the_mistake_that_a_wait_shows(hang: list[Waiting], found: list[str]) ->
     faults = Faults()
     assert [each.code for each in judged(Recording((), status=None, hang=tuple(hang)), cards, faults)] == found
     assert not faults.told
+
+
+@pytest.mark.parametrize(("group", "apart"), [("0", False), ("1", True)])
+def test_ranks_in_one_call_of_two_groups_do_not_come_to_each_other(group: str, apart: bool) -> None:
+    """In one group they may only be slow."""
+    assert _apart([in_collective(0), in_collective(1, group=group)]) is apart
 
 
 @pytest.mark.parametrize("told_to_end", [True, False])

@@ -12,7 +12,7 @@ from gpudoctor.run.outcome import unexplained
 from gpudoctor.run.recording import Crash, Process, Recording, StackFrame, Step
 from gpudoctor.run.recording.call_counts import Subgroup
 from tests.support.installs import require_torch
-from tests.support.watching import TRAINING, watch
+from tests.support.watching import ENDED, TRAINING, watch
 
 require_torch()
 PLACE = Location("train.py", 30, 5)
@@ -48,6 +48,16 @@ def test_a_rank_that_ends_before_the_others(program: str, code: str, part: str, 
     assert [(each["code"], each["line"]) for each in watched.report["findings"]] == [(code, line)]
 
 
+def test_a_rank_that_does_something_else_after_it_has_left_the_loop(tmp_path: Path) -> None:
+    """It may be slow, but comes to no iteration of that loop any more."""
+    busy = "import time\nwhile dist.get_rank() == 1:\n    time.sleep(0.1)\n"
+    program = f"{COUNTED}{FOURTH}            break\n{busy}"
+    (tmp_path / "train.py").write_text(program)
+    watched = watch(tmp_path, "--no-lint", "--hang-after", "4", "--kill-on-hang", "--nproc-per-node", "2", "train.py")
+    line = next(number for number, text in enumerate(program.splitlines(), 1) if "loss.backward()" in text)
+    assert [(each["code"], each["line"]) for each in watched.report["findings"]] == [("GPU503", line)]
+
+
 def _made(*of_all: bool) -> Recording:
     """A run of two ranks that went well, in which rank 0 made these groups, and rank 1 none."""
     step = Step(number=1, optimizer=0, at=0.0, took=1.0, spans={}, counts={}, memory=None, cost=0.0)
@@ -65,6 +75,16 @@ def test_a_group_that_some_ranks_make(of_all: tuple[bool, ...], found: bool) -> 
     told = [(each.location, each.message) for each in load(card).in_run(_made(*of_all))]
     assert [place for place, _ in told] == [PLACE] * found
     assert all("Rank 0 made this group" in message for _, message in told)
+
+
+def test_a_group_that_one_of_two_ranks_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which it is no member: nobody waits, and the run ends well, but where torch is asked to wait for all."""
+    monkeypatch.setenv("TORCH_DIST_INIT_BARRIER", "0")
+    program = ENDED.replace("optimizer =", "if dist.get_rank() == 0:\n    dist.new_group([1])\noptimizer =")
+    (tmp_path / "train.py").write_text(program)
+    watched = watch(tmp_path, "--no-lint", "--nproc-per-node", "2", "train.py")
+    line = next(number for number, text in enumerate(program.splitlines(), 1) if "new_group" in text)
+    assert [(each["code"], each["line"]) for each in watched.report["findings"]] == [("GPU508", line)]
 
 
 PEER = "[pair.cc:553] Connection closed by peer [127.0.0.1]:4506"

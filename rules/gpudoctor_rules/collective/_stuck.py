@@ -61,8 +61,8 @@ def _stuck(recording: Recording) -> Stuck | None:
     again = next((each for each in waits if all(other.before == each.place for other in recording.hang)), None)
     first = alone or again or min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
     others = [each for each in recording.hang if each.rank != first.rank]
-    # Who is busy with something of its own may only be slow, and come later.
-    if any(not each.waits and each.silence != _ENDED for each in others) and not _suspected(recording):
+    # Who is busy with something of its own may only be slow, and come later, but not to an iteration that it has left.
+    if not alone and any(not each.waits and each.silence != _ENDED for each in others) and not _suspected(recording):
         return None
     here = {each.rank for each in recording.hang}
     gone = [each.rank for each in recording.ranks if each.rank not in here and each.rank is not None]
