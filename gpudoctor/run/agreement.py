@@ -48,7 +48,9 @@ def why_no_agreement(recording: Recording) -> str:
 
 
 def _agreements(recording: Recording) -> list[Agreement]:
-    checks = [{(each.step, each.optimizer): each.sums for each in rank.checks} for rank in recording.ranks]
+    checks = [
+        {(each.step, each.optimizer): each.sums for each in rank.checks if not each.joined} for rank in recording.ranks
+    ]
     found = []
     for step, optimizer in sorted(set.intersection(*(set(each) for each in checks))):
         sums = [each[step, optimizer] for each in checks]

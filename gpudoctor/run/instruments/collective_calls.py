@@ -236,7 +236,7 @@ class Exchanges:
             if not _is_shared(first):
                 _tell_when_dropped(noted, first)
             self.sums.append(noted)
-        elif isinstance(result, c10d.Work) and isinstance(first, torch.Tensor):
+        elif isinstance(result, c10d.Work) and isinstance(first, torch.Tensor) and called_by_own():
             place = self._state.recorder.place()
             if len(self.under_way) >= _MOST_UNDER_WAY:
                 self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not None}

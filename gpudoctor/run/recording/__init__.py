@@ -268,7 +268,8 @@ class Pass:
 
     `places` are those of the first samples in the data set that was split, in the order in which they came, and
     `samples` how many came in all; None where samples have no place. `digest` names the order of all of them, `prints`
-    the content of the first batches. `steps` were made during the pass, so that a pass without is an evaluation.
+    the content of the first batches. `steps` were made during the pass, so that a pass without is an evaluation. A
+    graph was built with `gradient`, or could have been, where that is not known.
     """
 
     number: int
@@ -402,6 +403,9 @@ class ParameterCheck:
     """Of those, kept alive by something."""
     reduced: int = 0
     """Parameters whose gradient the program had all ranks add up before the step; looked at in the first ones."""
+    joined: bool = False
+    """Models were trained under `join()`: a rank that has joined early makes fewer steps, so that numbers of steps say
+    nothing of other ranks."""
 
 
 @dataclass(frozen=True)
@@ -688,7 +692,7 @@ class Recording:
             seen = [each[key] for each in checks]
             # Ranks that hold different models have divided one among them.
             differ = len({len(each.sums) for each in seen}) == 1 and len({each.sums for each in seen}) > 1
-            if differ and not self._unchanged(key[1]):
+            if differ and not any(each.joined for each in seen) and not self._unchanged(key[1]):
                 return self._drift(key, seen)
         return None
 
