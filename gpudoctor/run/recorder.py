@@ -36,7 +36,8 @@ class Recorder:
         self._pid = 0
         self._path = ""
         self._file: InMemory | ByCalls
-        self._shown = 0.0
+        self.silent_until = 0.0
+        """When it is time to say that this process goes on."""
         self._written = 0
         self._inside = False
         self.off = False
@@ -67,8 +68,8 @@ class Recorder:
     def show_life(self) -> None:
         """Say that this process goes on, also where it has nothing to write."""
         now = clock.monotonic()
-        if now - self._shown > _SHOW_LIFE_EVERY and self.begun:
-            self._shown = now
+        if now > self.silent_until and self.begun:
+            self.silent_until = now + _SHOW_LIFE_EVERY
             # A program may have become another user.
             with contextlib.suppress(PermissionError):
                 os.utime(self._path)

@@ -12,12 +12,16 @@ one pair of jobs make an interval narrow that says nothing of the next pair. So 
 its rounds, and what is said is the median of the pairs, with the interval in which it lies with 95 %, whatever their
 distribution is: where that is wider than the difference that is asked for, the answer is not known, and more pairs are
 needed. `--null` watches neither job, and shows what is found where there is nothing to find. No test asserts a time.
+
+`--bytecodes` counts instead what Python executes in a step of one rank, once the first steps are over: that is no time,
+but nothing else on the machine changes it.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import math
 import os
@@ -28,14 +32,19 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 
+if TYPE_CHECKING:
+    from types import FrameType
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 STEPS = {"linear": (300, 3000), "cifar10": (8, 300), "transformer": (60, 100)}
 """Of a stretch, on CPUs and on GPUs."""
+_BEFORE, _COUNTED = 300, 220
+"""Steps. After the first 256 each eleventh is looked at."""
 SAMPLES = {"linear": (64, 64), "cifar10": (32, 256), "transformer": (2, 8)}
 
 
@@ -87,10 +96,19 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--null", action="store_true")
     parser.add_argument("--workloads", nargs="+", choices=STEPS, default=list(STEPS))
+    parser.add_argument("--bytecodes", action="store_true")
     parser.add_argument("--pipes", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--count", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.pipes:
         return _rank(options.workloads[0], *options.pipes)
+    if options.count:
+        return _count(options.workloads[0])
+    if options.bytecodes:
+        for name in options.workloads:
+            plain, watched = _bytecodes(name, False), _bytecodes(name, True)
+            print(f"{name}: {plain:.0f} bytecodes a step, {watched:.0f} watched ({watched / plain - 1:+.2%})")
+        return None
     where = torch.cuda.get_device_name() if _gpus() else f"{os.cpu_count()} CPUs"
     print(
         f"{options.pairs} pairs, {options.rounds} rounds each; {_ranks()} ranks on {where}; torch {torch.__version__}\n"
@@ -105,6 +123,38 @@ def main() -> None:
         )
     print(f"\nload average {os.getloadavg()[0]:.1f}")
     return None
+
+
+def _bytecodes(name: str, watched: bool) -> float:
+    """Of one step of one rank."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", __file__, "--count", "--workloads", name]
+    if watched:
+        command = [sys.executable, "-m", "gpudoctor", "run", "--no-lint", "--", *command]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def _count(name: str) -> None:
+    """Print it: the mean of many, for not all are looked at alike."""
+    dist.init_process_group("gloo")
+    step = _training(name, torch.device("cpu"))
+    for _ in range(_BEFORE):
+        next(step)
+    executed = 0
+
+    def follow(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal executed
+        executed += event == "opcode"
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return follow
+
+    gc.disable()
+    sys.settrace(follow)
+    for _ in range(_COUNTED):
+        next(step)
+    sys.settrace(None)
+    print(executed / _COUNTED)
+    dist.destroy_process_group()
 
 
 def _gpus() -> int:

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data import dataloader as data
 from torch.utils.data.distributed import DistributedSampler
 
-from gpudoctor.run import clock
+from gpudoctor.run.clock import perf_counter
 from gpudoctor.run.instruments.fingerprints import content_of, print_of, table_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ _MOST_PASSES = 400
 """Passes that are written down, of one process."""
 _PASS = "_gpudoctor_pass"
 """The attribute of an iterator: a dict with weak keys takes longer, and is asked for each batch."""
+_nodes_built: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr", int)
+"""How many nodes this thread has built of graphs; no promise of PyTorch."""
+_COUNTS_NODES = _nodes_built is not int
+_NONE = object()
+"""In the place of a batch."""
 _FIRST_PASSES, _AGAIN = 16, 1.0
 """Passes whose batches are looked at. Of a later one a line is written anew only after so many seconds: where passes
 are short, that would cost more than all the rest."""
@@ -85,6 +90,7 @@ class _Loaders:
         begin, end = self._state.recorder.guarded(self._begin), self._state.recorder.guarded(self._end_of_beginning)
         drawn, handed = self._state.recorder.guarded(self._drawn), self._state.recorder.guarded(self._handed_out)
         over, state = self._state.recorder.guarded(self._over), self._state
+        beginning = self._beginning
 
         @functools.wraps(start)
         def watched_start(loader: Any) -> Any:
@@ -99,7 +105,7 @@ class _Loaders:
         @functools.wraps(draw)
         def watched_draw(iterator: Any) -> Any:
             index = draw(iterator)
-            here = None if self._beginning else getattr(iterator, _PASS, None)
+            here = None if beginning else getattr(iterator, _PASS, None)
             if here is not None and here.only_counts:
                 # Not guarded, which would cost more than this.
                 here.drawn.append(index)
@@ -110,25 +116,32 @@ class _Loaders:
         @functools.wraps(following)
         def watched_next(iterator: Any) -> Any:
             # As a `Span` does, in one function: this comes with each batch.
-            state.inside += 1
-            began = clock.perf_counter()
-            whole = False
+            rests = state.resting
+            if not rests:
+                state.inside += 1
+            batch: Any = _NONE
+            began = perf_counter()
             try:
                 batch = following(iterator)
-                whole = True
             except StopIteration:
                 over(iterator)
                 raise
             finally:
-                waited = clock.perf_counter() - began
-                state.inside -= 1
-                state.spend("wait", waited)
-                if not whole:
+                waited = perf_counter() - began
+                if not rests:
+                    state.inside -= 1
+                if state.tells_starts:
+                    state.spend("wait", waited)
+                else:
+                    state.waited += waited
+                if batch is _NONE:
                     state.failed(sys.exc_info()[1])
             here = getattr(iterator, _PASS, None)
-            if here is not None and here.only_counts and here.batches + 1 < here.next_work:
+            if here is not None and (number := here.batches + 1) < here.next_work:
+                # Not guarded, either.
                 state.batches += 1
-                here.count(waited)
+                here.batches = number
+                here.waited += waited
             else:
                 handed(here, batch, waited)
             return batch
@@ -206,7 +219,6 @@ class _WatchedPass:
         self.only_counts = not self._looked_at or bool(about["workers"])
         self._most_prints = (_MOST_PRINTS_TOO if _by_place(loader) else _MOST_PRINTS) if self._looked_at else 0
         self._wrote = 0.0
-        self._taken: list[Any] = []
         self._places = array("q")
         self._samples = 0
         self._prints: list[str] = []
@@ -214,14 +226,15 @@ class _WatchedPass:
         self._tokens = self._sequences = 0
         self._before = ""
         self._digest = hashlib.blake2b(digest_size=8)
-        self.batches = 0
+        self.batches = self._settled = 0
         self.ended = False
         self.next_work = 0
         """The batch with which there is more to do than to count it."""
-        self._waited = 0.0
+        self.waited = 0.0
         self._steps = state.steps
         self._backwards = state.backwards
         self._exchanges = state.exchanges
+        self._nodes = _nodes_built() if _COUNTS_NODES else 0
         self._made = (0, 0)
         self.write()
 
@@ -230,21 +243,15 @@ class _WatchedPass:
         if not self.only_counts:
             self._before = _generator()
 
-    def count(self, waited: float) -> None:
-        """One more batch, of which nothing else is to be told. Not guarded: that would cost more than this."""
-        self.batches += 1
-        self._waited += waited
-        if self.drawn:
-            self._taken.append(self.drawn.popleft())
-
     def take(self, batch: Any, waited: float) -> None:
         """One more batch, and what is to be told of it."""
-        self.count(waited)
+        self.batches += 1
+        self.waited += waited
         # Numbers that were drawn to make the batch, from a generator that was as it is named here.
         if self._before and self._before != _generator():
             self._noise.append(self._before)
         self._before = ""
-        if len(self._taken) >= _SETTLE_AFTER:
+        if self.batches - self._settled >= _SETTLE_AFTER:
             self._settle()
         if len(self._prints) < self._most_prints:
             self._prints.append(print_of(batch))
@@ -254,17 +261,17 @@ class _WatchedPass:
                 self._sequences += table.rows
                 self._state.note_table(table)
         # A process that is killed has told most of it: the lines become rarer as the pass goes on.
-        often = self._looked_at or clock.perf_counter() - self._wrote > _AGAIN
+        often = self._looked_at or perf_counter() - self._wrote > _AGAIN
         if often and self.batches & (self.batches - 1) == 0:
             self.write()
-        if len(self._prints) >= self._most_prints:
-            self.next_work = min(1 << self.batches.bit_length(), self.batches + _SETTLE_AFTER - len(self._taken))
+        if self.only_counts and len(self._prints) >= self._most_prints:
+            self.next_work = min(1 << self.batches.bit_length(), self._settled + _SETTLE_AFTER)
 
     def write(self, *, left: bool = False) -> None:
         self._settle()
         if self.number > _MOST_PASSES:
             return
-        self._wrote = clock.perf_counter()
+        self._wrote = perf_counter()
         # Whoever keeps an iterator lets it go when others have made steps.
         if not left:
             self._made = (self._state.steps - self._steps, self._state.backwards - self._backwards)
@@ -272,7 +279,7 @@ class _WatchedPass:
             "pass",
             number=self.number,
             batches=self.batches,
-            waited=round(self._waited, 6),
+            waited=round(self.waited, 6),
             steps=self._made[0],
             first_step=self._steps,
             backwards=self._made[1],
@@ -281,7 +288,7 @@ class _WatchedPass:
             backwards_when_left=self._state.backwards - self._backwards if left else 0,
             exchanges=self._exchanges,
             exchanged_first=self._exchanged_first(),
-            gradient=torch.is_grad_enabled(),
+            gradient=_nodes_built() > self._nodes if _COUNTS_NODES else torch.is_grad_enabled(),
             training=_training(self._state),
             digest=self._digest.hexdigest(),
             places=_packed(self._places),
@@ -301,9 +308,12 @@ class _WatchedPass:
     def _settle(self) -> None:
         """Write down which samples were taken. Not for each batch, because that takes a while."""
         taken: list[Any] = []
-        for index in self._taken:
-            taken += index if isinstance(index, (list, tuple)) else (index,)
-        self._taken.clear()
+        # Workers are ahead of what was handed out.
+        drawn, several = self.drawn, (list, tuple)
+        for _ in range(min(len(drawn), self.batches - self._settled)):
+            index = drawn.popleft()
+            taken += index if isinstance(index, several) else (index,)
+        self._settled = self.batches
         self._keep(taken)
 
     def _keep(self, places: list[Any]) -> None:

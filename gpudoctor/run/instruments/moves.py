@@ -10,6 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.compiler import is_compiling
 
 from gpudoctor.run import clock
 
@@ -31,17 +32,18 @@ class _WatchedMove:
 
     def __init__(self, method: Any, state: State) -> None:
         self._method = method
+        self._bound = method.__get__
         self._state = state
 
     def __get__(self, tensor: Any, kind: Any = None) -> Any:
         if tensor is None:
             return self._method
         # First, because also this may be traced: not all that compiles goes through `torch.compile`.
-        if torch.compiler.is_compiling():
-            return self._method.__get__(tensor)
+        if is_compiling():
+            return self._bound(tensor)
         # What is copied within a forward or to make a batch is their time.
         if self._state.resting or self._state.inside:
-            return self._method.__get__(tensor)
+            return self._bound(tensor)
         return functools.partial(self._timed, tensor)
 
     def _timed(self, tensor: torch.Tensor, *args: Any, **keywords: Any) -> Any:

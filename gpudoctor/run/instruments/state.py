@@ -44,6 +44,8 @@ class State:
         self.loaders_made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         """Where loaders were made."""
         self.spans: dict[str, float] = {}
+        self.waited = 0.0
+        """Seconds of the current step that loaders took: the span `wait`, while nobody asks when it began."""
         self.counts: dict[str, int] = {}
         self.used = False
         """Some wrapper was called."""
@@ -113,7 +115,14 @@ class State:
     def new_spans(self) -> dict[str, float]:
         """What was spent since this was asked last."""
         spans, self.spans = self.spans, {}
+        if self.waited:
+            spans["wait"], self.waited = self.waited, 0.0
         return spans
+
+    @property
+    def spent(self) -> float:
+        """Seconds of the current step that are known to be spent on something."""
+        return sum(self.spans.values()) + self.waited
 
     def new_counts(self) -> dict[str, int]:
         """What was counted since this was asked last."""

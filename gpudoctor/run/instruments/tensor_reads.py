@@ -57,7 +57,11 @@ def _pass_by_optimizers() -> None:
         @functools.wraps(value)
         def watched(given: Any, value: Any = value, item: Any = item) -> Any:
             # Who compiles them has made us leave.
-            return item(given) if type(given) is torch.Tensor else value(given)
+            try:
+                return item(given)
+            except TypeError:
+                # A plain number, for which few ask.
+                return value(given)
 
         setattr(module, _VALUE, watched)
 

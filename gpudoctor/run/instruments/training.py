@@ -15,6 +15,7 @@ import torch
 from torch.optim import optimizer as optim
 
 from gpudoctor.run import clock
+from gpudoctor.run.clock import monotonic
 from gpudoctor.run.instruments.clips import Clips
 from gpudoctor.run.instruments.collective_calls import memory_of
 from gpudoctor.run.instruments.command_line import tell_local_rank
@@ -100,6 +101,7 @@ def watch(state: State) -> None:
 class _Steps:
     def __init__(self, state: State, clips: Clips) -> None:
         self._state = state
+        self._recorder = state.recorder
         self._clips = clips
         self._losses = Losses(state)
         # What they cannot read costs no more than that.
@@ -109,12 +111,12 @@ class _Steps:
         self._last = clock.perf_counter()
         self._spent = 0.0
         self._stride = 1
-        self._untold = 0
-        self._waited = False
+        self._told = 0
+        self._waited = self._joined = False
         self._looked = -_MEMORY_EVERY
         self._known: dict[int, int] = {}
         self._clocked: dict[int, int] = {}
-        self._next_look = self._next_work = 0
+        self._next_look = self._next_work = self._rests_until = 0
         self._before = state.recorder.guarded(self.before)
         self._after = state.recorder.guarded(self.after)
         self._look = state.recorder.guarded(look)
@@ -140,9 +142,10 @@ class _Steps:
         if made < self._next_work and len(self._running) == 1 and id(optimizer) in self._known:
             self._running.clear()
             state.steps = made
-            self._untold += 1
-            state.resting = made + 1 < self._next_look
-            state.recorder.show_life()
+            if made == self._rests_until:
+                state.resting = False
+            if monotonic() > self._recorder.silent_until:
+                self._recorder.show_life()
         else:
             self._after(optimizer)
 
@@ -151,7 +154,7 @@ class _Steps:
         if id(optimizer) in self._running:
             self._running.clear()
         if not self._running and not self._state.resting:
-            self._spent = sum(self._state.spans.values())
+            self._spent = self._state.spent
             self._began = clock.perf_counter()
         self._running.append(id(optimizer))
 
@@ -164,14 +167,13 @@ class _Steps:
         state = self._state
         # Counted over all optimizers: a program with two of them makes two steps in each round.
         state.steps += 1
-        self._untold += 1
         if id(optimizer) not in self._known:
             self._meet(optimizer)
         if not state.resting:
             self._look_at(optimizer)
         if state.steps <= _CLOCKED or state.steps % _CLOCKED_AGAIN == 1:
             self._tell_communication()
-        if not self._untold:
+        if self._told == state.steps:
             self._last = clock.perf_counter()
         self._rest_or_not()
 
@@ -191,7 +193,7 @@ class _Steps:
     def _look_at(self, optimizer: Any) -> None:
         state = self._state
         # A closure that is given to the step, as Lightning does, has the forward and the backward inside of it.
-        within = sum(state.spans.values()) - self._spent
+        within = state.spent - self._spent
         state.spend("optimizer", max(0.0, clock.perf_counter() - self._began - within))
         self._kept.tell()
         # First, because it asks for the backwards of this step.
@@ -218,6 +220,7 @@ class _Steps:
         self._next_look = -(-following // self._stride) * self._stride
         if following <= state.last_step:
             self._next_look = min(self._next_look, state.last_step)
+        self._rests_until = self._next_look - 1
         state.resting = following < self._next_look
         clocked = following + (1 - following) % _CLOCKED_AGAIN
         self._next_work = min(self._next_look, clocked) if following > _CLOCKED else 0
@@ -226,7 +229,7 @@ class _Steps:
 
     def _tell(self, optimizer: int, counts: dict[str, int]) -> None:
         """Write the line of a step, which stands for those since the line before."""
-        state, many = self._state, self._untold
+        state, many = self._state, self._state.steps - self._told
         now = clock.perf_counter()
         memory = peak = None
         if now - self._looked >= _MEMORY_EVERY:
@@ -237,7 +240,7 @@ class _Steps:
         soon = state.steps <= _AT_ONCE or took > many * _TOGETHER or state.steps == state.last_step
         told = Stepped(clock.time(), state.steps, many, optimizer, took, memory, peak, cost, spans, counts, starts)
         state.tell_step(told, at_once=soon)
-        self._untold = 0
+        self._told = state.steps
 
     def before_backward(self, tensors: Any = ()) -> None:
         state = self._state
@@ -326,6 +329,7 @@ class _Steps:
         both = zip(labels, parameters, strict=True)
         idle = [label for label, each in both if each.requires_grad and each.grad is None]
         self._kept.follow(parameters)
+        self._joined = self._joined or any(map(_may_join, self._state.wrappers))
         chosen = _affordable(parameters)
         self._state.write(
             "check",
@@ -338,6 +342,7 @@ class _Steps:
             reduced=_reduced(parameters, self._state.reduced),
             losses=self._losses.marked,
             graphs=self._losses.graphs,
+            joined=self._joined,
         )
         self._state.reduced.clear()
         self._losses.write()
@@ -351,6 +356,11 @@ def _synced_all_the_same(wrapper: Any) -> bool:
     off = not getattr(wrapper, "require_backward_grad_sync", True)
     # DDP notes in a forward that has prepared to reduce that the next one must bring buffers up to date.
     return off and bool(getattr(wrapper, "require_forward_param_sync", False))
+
+
+def _may_join(wrapper: Any) -> bool:
+    """It is used under `join()`, which lets ranks make unlike numbers of steps."""
+    return bool(getattr(getattr(wrapper, "_join_config", None), "enable", False))
 
 
 def debug_switches() -> list[str]:

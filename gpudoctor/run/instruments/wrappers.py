@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.compiler import is_compiling
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
@@ -16,6 +17,8 @@ from gpudoctor.run.instruments.fingerprints import print_of, tensors_in
 from gpudoctor.run.instruments.models import moves_alone
 from gpudoctor.run.instruments.state import Span, State
 
+_NONE = object()
+"""In the place of what a forward returns."""
 _FIRST_STEPS = 4
 """Steps in which backwards are followed to the calls that they go through."""
 _LOOKED_AT = 4
@@ -78,15 +81,14 @@ def _watch_forward(state: State, kind: type[nn.Module]) -> None:
     @functools.wraps(forward)
     def watched(self: nn.Module, *args: Any, **keywords: Any) -> Any:
         # Inside of `torch.compile` whatever we do would break the graph.
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return forward(self, *args, **keywords)
         if state.resting:
-            whole = False
+            output: Any = _NONE
             try:
                 output = forward(self, *args, **keywords)
-                whole = True
             finally:
-                if not whole:
+                if output is _NONE:
                     state.failed(sys.exc_info()[1])
             return output
         state.used = True
