@@ -90,6 +90,14 @@ def _isinstance(call: Call) -> Values:
     return _ask_kind(call, *call.args) if len(call.args) == 2 and not about_metaclass else NOT_ANSWERED
 
 
+@MODELS.callable("dataclasses.is_dataclass")
+def _is_dataclass(call: Call) -> Values:
+    # The same class on every rank, as of `isinstance`.
+    key = Anonymous(call.name, call.args)
+    atom = Atom(key, Divergence.NONE, call.label, call.place, switch=False, tells_kind=True)
+    return singleton(Truth(Literal(atom, True)))
+
+
 @MODELS.callable("torch.is_tensor")
 def _is_tensor(call: Call) -> Values:
     return _ask_kind(call, call.args[0], singleton(Library("torch.Tensor"))) if call.args else NOT_ANSWERED

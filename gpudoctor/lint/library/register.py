@@ -66,7 +66,8 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "ray_actors": ("ray",),
     "reflection": (
         "builtins.callable", "builtins.getattr", "builtins.hasattr", "builtins.isinstance", "builtins.issubclass",
-        "builtins.object", "builtins.property", "builtins.setattr", "builtins.type", "builtins.vars", "torch.is_tensor",
+        "builtins.object", "builtins.property", "builtins.setattr", "builtins.type", "builtins.vars",
+        "dataclasses.is_dataclass", "torch.is_tensor",
     ),
     "setting_classes": (
         "cattr", "cattrs", "dacite", "draccus", "msgspec", "omegaconf", "pyrallis", "simple_parsing", "tap",

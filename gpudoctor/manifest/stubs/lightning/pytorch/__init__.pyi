@@ -238,6 +238,7 @@ class Trainer:
         if self._makes_loaders(given):
             datamodule, given = given, None
         self._connect(model, datamodule, stage)
+        model.to(self._place)
         loader = self._loader(given, datamodule, model, name)
         if possibly(loader is not None):
             self._evaluate(model, loader, kind)
