@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from gpudoctor.diagnostic import Location
@@ -16,6 +16,11 @@ from gpudoctor.record import dataclass, field, fields
 
 ONE_BY_ONE = frozenset({"lock", "main_process_first", "local_main_process_first", "rank_zero_first"})
 """Context managers that let the ranks in one after the other."""
+
+
+def perhaps_open(names: Sequence[str]) -> tuple[str, ...]:
+    """How the log calls contexts that are open on some paths only."""
+    return ("no_sync?",) if "no_sync" in names else ()
 
 
 @dataclass(frozen=True)

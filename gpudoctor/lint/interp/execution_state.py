@@ -12,7 +12,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
 from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Anonymous, Unknown, Value, Values, singleton
 from gpudoctor.lint.events.data_loading import Iterate
-from gpudoctor.lint.events.event_context import Event, EventContext
+from gpudoctor.lint.events.event_context import Event, EventContext, perhaps_open
 from gpudoctor.lint.events.knowledge import Imprecision, Stop
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
@@ -492,12 +492,15 @@ class ExecutionState(AssumedLaunch):
 
     def run_branch(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Fork:
         """Follow one side of a branch."""
-        inside = base.conjoined_with(literal)
+        inside, contexts = base.conjoined_with(literal), self.contexts
         with self.fork(inside) as side:
             # Only what is new: a switch around the whole program was noted further out.
             self.enclosing += tuple([part for part in inside if part not in base.literals])
             body()
             settled = self.settled
+        if len(self.contexts) > len(contexts):
+            # `if not last: stack.enter_context(model.no_sync())`: on this side alone.
+            self.contexts = contexts + perhaps_open(self.contexts[len(contexts) :])
         if settled is not self.settled:
             self._settle_where(literal, settled.difference(self.settled))
         return side

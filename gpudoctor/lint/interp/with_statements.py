@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator, Library
 from gpudoctor.lint.domain.symbols import OpenFile
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, singleton
+from gpudoctor.lint.events.event_context import perhaps_open
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.position import NONE_SET, EarlyExits, PathExit
@@ -40,7 +41,9 @@ def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
         around = next((HOOKS.contexts[type(each)] for each in here if type(each) in HOOKS.contexts), None)
 
         def run() -> None:
-            _inside(m, _perhaps(here), inside, entered if here.bindings else NONE_SET)
+            names = [HOOKS.context_name[0](each.name) for each in here if isinstance(each, ContextManager)]
+            with m.in_contexts(*perhaps_open(names)):
+                inside(entered if here.bindings else NONE_SET)
 
         run() if around is None else around(m, here, run)
         return
@@ -60,12 +63,6 @@ def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
         around(m, here, lambda: inside(here))
     else:
         _enter_object(m, only, inside, node)
-
-
-def _perhaps(managers: Values) -> str:
-    """How the log calls a context that is open on some paths only: `no_sync?`."""
-    names = (HOOKS.context_name[0](each.name) for each in managers if isinstance(each, ContextManager))
-    return "no_sync?" if "no_sync" in names else ""
 
 
 def open_in_stack(m: Evaluator, manager: Values, node: ast.AST) -> Values:

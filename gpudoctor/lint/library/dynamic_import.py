@@ -355,10 +355,18 @@ def _some_of(call: Call, choices: list[Value]) -> list[Value]:
 
 
 def method_named_by(do: LibraryContext, owner: Instance, name: Value | None, call: Call) -> Values | None:
-    """`getattr(self, f"run_{task}")`: the methods of this kind, where they are few and no attribute is called so."""
+    """`getattr(self, args.mode)`: what it is by default, else one of the choices; `getattr(self, f"run_{task}")`: the
+    methods of this kind, where they are few and no attribute is called so."""
     start, _, end = _pattern(name) if name is not None else ("", None, "")
-    held = [*do.names_of(owner), *(each for cls in ancestry(owner.cls) for each in do.names_of(cls.scope))]
-    fitting = [each for each in dict.fromkeys(held) if (start or end) and each.startswith(start) and each.endswith(end)]
+    above = (each for cls in ancestry(owner.cls) for each in do.names_of(cls.scope))
+    held = dict.fromkeys([*do.names_of(owner), *above])
+    usual = text_of(default_of(do, name))
+    if usual in held and _may_be(do, name, usual):
+        return do.attribute(owner, usual, call.node)
+    among = {each.value for each in name.among} if isinstance(name, Unknown) else set()
+    fitting = [
+        each for each in held if each in among or ((start or end) and each.startswith(start) and each.endswith(end))
+    ]
     choices = [do.attribute(owner, each, call.node).single for each in fitting[: MAX_MODULES + 1]]
     methods = [each for each in choices if isinstance(each, BoundMethod)]
     return one_of(call, list(methods)) if 0 < len(methods) == len(choices) <= MAX_MODULES else None

@@ -37,7 +37,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import guess
 from gpudoctor.lint.library.sharding import note_copied
-from gpudoctor.lint.library.tensors import shares_of
+from gpudoctor.lint.library.tensors import number_of, shares_of
 from gpudoctor.lint.library.torch_nn import part_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton, unknown
 from gpudoctor.manifest.effects import ClipEffect, ScheduleEffect
@@ -407,6 +407,9 @@ def _joined(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
 @MODELS.method(Unknown, "step")
 def _unknown_step(call: Call[Unknown]) -> Values:
     """`x.step()` of something unknown may be an optimizer's."""
-    # Without it, a factory's optimizer would look as if nothing ever stepped.
-    call.emit(OptimizerStep, optimizer=call.receiver, through="unknown")
+    # What is given numbers is an environment, `env.step(action.cpu().numpy())`, or a schedule.
+    given = [number_of(each) or each for each in call.all_values()]
+    if not given or not all(isinstance(each, Tensor) and each.graph is False for each in given):
+        # Without it, a factory's optimizer would look as if nothing ever stepped.
+        call.emit(OptimizerStep, optimizer=call.receiver, through="unknown")
     return call.unknown(MethodResult(call.receiver, call.name), "what .step() returns")

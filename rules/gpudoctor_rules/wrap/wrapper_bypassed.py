@@ -239,19 +239,23 @@ def _wrap_before(program: Program, call: Forward) -> Wrapping | None:
     if module is None or not call.graph:
         return None
     kinds = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL, WrapperKind.FSDP)
-    # A wrapper that is dropped where it is made belongs to GPU103.
-    discards = [event for event in program.events(Discard) if event.order < call.order]
-    dropped = [event.value for event in discards if event.value != event.receiver]
     made = [
         wrap
         for wrap in wrappings(program)
         if wrap.at.order < call.order and not wrap.at.condition.excludes(call.condition)
-        if wrap.kind in kinds and wrap.wrapper != wrap.inner and wrap.wrapper not in dropped
-        if module in program.within(wrap.inner)
+        if wrap.kind in kinds and wrap.wrapper != wrap.inner and module in program.within(wrap.inner)
+        if not _is_dropped(program, wrap)
     ]
     # A wrap under a switch that this call does not share may never have happened here; one of several has.
     sure = call.condition.implies_one_of([wrap.at.condition for wrap in made])
     return made[0] if sure else None
+
+
+def _is_dropped(program: Program, wrap: Wrapping) -> bool:
+    """The statement that makes the wrapper throws it away: that is GPU103. Who gives a wrapper back later, as `fit` or
+    `enter_context` may do, drops nothing."""
+    discards = (event for event in program.events(Discard) if event.value == wrap.wrapper)
+    return any(event.location in wrap.at.led_there for event in discards)
 
 
 def _runs_too(program: Program, call: Forward, wrap: Wrapping, backward: Backward) -> bool:

@@ -169,3 +169,32 @@ def test_one_of_many_classes_that_a_setting_names_may_be_none_of_those_seen(pape
         class Square(Shape):
             sides = 4
         """)
+
+
+ENGINE = """
+    import argparse, yaml
+    class Engine:
+        def train(self):
+            reveal()  #: {train}
+        def val(self):
+            reveal()  #: {val}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", default="train")
+    parser.add_argument("--kind", choices=["train", "val"])
+    args = parser.parse_args()
+    getattr(Engine(), {name})()
+    # file: work.yaml
+    flow: [val, train]
+    """
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "val"),
+    [
+        ("args.mode", "always", "never"),
+        ("args.kind", "train is chosen", "not (train is chosen)"),
+        ("yaml.safe_load(open('work.yaml'))['flow'][0]", "never", "always"),
+    ],
+)
+def test_a_setting_names_a_method(paper, name: str, train: str, val: str):
+    paper(ENGINE.format(name=name, train=train, val=val))
