@@ -408,10 +408,12 @@ def library_call(m: Evaluator, name: str, arguments: Arguments, node: ast.AST, r
     return Call(m, name, arguments, node, result_name, receiver)
 
 
-def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
-    """`owner.name = values`."""
+def set_attribute(m: Evaluator, target: ast.Attribute, given: Values) -> None:
+    """`owner.name = given`."""
     for binding in m.evaluate(target.value).restrict(m.path).bindings:
         owner, place = binding.value, m.place(target)
+        # `optimizer.first_step = optimizer.step`, of one of several: each has its own.
+        values = given.restrict(binding.condition)
         # Before the attribute is there: registering must see what was known until now.
         setter = MODELS.setters.get(type(owner))
         if setter is not None:

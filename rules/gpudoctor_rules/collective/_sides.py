@@ -28,7 +28,8 @@ def without_partner(events: Iterable[E], kind: Callable[[E], Hashable]) -> list[
         # What all ranks reach, at once or in turns, needs no partner.
         if any(not _takes_turns(guard) for guard in _leaves(event.rank_guards)):
             # The rounds of a loop repeat each other; how many were followed says nothing.
-            first.setdefault((event.location, event.context.frames, frozenset(event.rank_guards)), event)
+            alike = event.location, event.context.frames, frozenset(event.rank_guards), kind(event)
+            first.setdefault(alike, event)
     # Near partners first, or two helpers with both sides inside would be matched crosswise.
     left, met = list(first.values()), list[tuple[E, E]]()
     for near in (True, False):

@@ -214,3 +214,21 @@ def test_values_of_each_other_are_not_written_out(paper):
     rounds = [WAYS.format(*names, number) for number in range(24) for names in ("xy", "yx")]
     found = paper(f"{head}{''.join(rounds)}if isinstance(x, dict):\n    print(x)\n")
     assert not found.program.stops
+
+
+def test_each_of_several_objects_keeps_its_own(paper):
+    paper(
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--large", action="store_true")
+        large = parser.parse_args().large
+        class Box:
+            def __init__(self, size):
+                self.size = size
+        small, big = Box(1), Box(2)
+        box = big if large else small
+        box.first = box.size
+        reveal((small.first, big.first))  #: (1, 2)
+        """
+    )
