@@ -9,7 +9,7 @@ from gpudoctor.lint.contents import described_by, known_items, note_any_name, pa
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState, SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Namespace, Partial, class_of
+from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Method, Namespace, Partial, class_of
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.heuristics import (
     LOSS,
@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import RankKind, SizeKind
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, Widened, each_of, from_settings
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import (
     UNBOUND,
@@ -241,7 +241,10 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
             return answered
         if not SHOWS_SAMPLES.fits(_method_of(value)):
             _note_shown(do, value.escaped_from, known, node)
-        _note_unread(do, value, known, node)
+        # Which of many methods it is: the object of any of them may be what it changes.
+        may_be = each_of(value) if isinstance(value.term, Widened) else ()
+        owners = [singleton(each.receiver) for each in may_be if isinstance(each, (BoundMethod, Method))]
+        _note_unread(do, value, (*known, *owners), node)
     given = arguments.values()
     made_by = value.escaped_from
     shards = value.shards if isinstance(value, Unknown) else frozenset()

@@ -114,17 +114,19 @@ def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
 
 def _where_it_goes_on(program: Program, loop: Loop, outside: Condition) -> frozenset[Literal]:
     """The answers of tests that lead out of the loop, where they do not."""
-    # A batch that is passed over because of its numbers, as a NaN, is the exception.
-    leaving = (
-        each
-        for each in program.during(loop, LeaveLoop)
-        if each.loop == loop and (each.how != "continue" or _asks_numbers(each.condition.difference(outside)))
-    )
+    trained = [each.condition.literals for each in program.during(loop, Backward)]
+    in_steps = frozenset[Literal]().union(*trained[:1]).intersection(*trained)
     stays: set[Literal] = set()
-    for each in leaving:
+    for each in program.during(loop, LeaveLoop):
+        if each.loop != loop:
+            continue
         # Behind one way out stands the next, where the first was not taken.
         asked = [literal for literal in each.condition.difference(outside) if literal not in stays]
-        stays |= ALWAYS.conjoined_with(asked[0].negated()).literals if len(asked) == 1 else set()
+        on = ALWAYS.conjoined_with(asked[0].negated()).literals if len(asked) == 1 else frozenset()
+        # A batch that is passed over because of its numbers, as a NaN, is the exception; of others, as those before
+        # the one with which a run goes on, it counts what is done with each batch that is trained with.
+        if each.how != "continue" or on <= in_steps or _asks_numbers(each.condition.difference(outside)):
+            stays |= on
     return frozenset(stays)
 
 

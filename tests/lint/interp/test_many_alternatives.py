@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value
 from gpudoctor.lint.events.launch_world import LaunchWorld
+from gpudoctor.lint.events.training_step import MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import Program
@@ -232,3 +233,27 @@ def test_each_of_several_objects_keeps_its_own(paper):
         reveal((small.first, big.first))  #: (1, 2)
         """
     )
+
+
+def test_a_method_of_one_of_very_many_may_be_that_of_any(paper):
+    choices = [f'torch.optim.SGD(net.parameters(), lr={number}) if kind == "{number}" else' for number in range(17)]
+    program = paper(
+        f"""
+import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--kind")
+parser.add_argument("--log", action="store_true")
+args = parser.parse_args()
+kind, net = args.kind, torch.nn.Linear(2, 2)
+optimizer = {" ".join(choices)} torch.optim.Adam(net.parameters())
+def logged(self):
+    print("step")
+if args.log:
+    optimizer.step = logged.__get__(optimizer)
+optimizer.step()
+"""
+    ).program
+    made = {event.optimizer for event in program.events(MakeOptimizer)}
+    stepped = {event.optimizer for event in program.events(OptimizerStep)}
+    assert len(made) == len(choices) + 1
+    assert made <= stepped | program.escaped
