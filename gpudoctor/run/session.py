@@ -73,7 +73,8 @@ def run_command(
         while not codes.over():
             told = signal.sigtimedwait(_HANDED_ON, _LOOK_EVERY)
             # Signals are waited for and not handled, so that they interrupt nothing of ours.
-            if told is not None:
+            # Who is stopped and goes on later than this gets from Python what lay in memory.
+            if told is not None and told.si_signo in _HANDED_ON:
                 for child in started:
                     _hand_on(told, child)
                 asked = asked or told.si_signo in _ENDS

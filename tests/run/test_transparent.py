@@ -121,3 +121,13 @@ def test_losses_and_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
     assert watched.status == alone.returncode == 0, watched.report["findings"]
     assert sorted(of_the_program(watched.out)) == sorted(of_the_program(alone.stdout)) != []
     assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]
+
+
+def test_a_watcher_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    """As with Ctrl-Z, and `fg` later than the watcher wanted to look again: Python then hands it a signal that never
+    came."""
+    stops = "import os, signal, time\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(0.5)\n"
+    goes_on = "os.kill(os.getppid(), signal.SIGCONT)\ntime.sleep(0.5)\nprint('done')\n"
+    (tmp_path / "train.py").write_text(stops + goes_on)
+    watched = watch(tmp_path, "--no-lint", "train.py", cold=True)
+    assert (watched.status, watched.out, watched.err) == (0, "done\n", "")

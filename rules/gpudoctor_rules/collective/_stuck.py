@@ -122,7 +122,7 @@ def _ended_for_its_size(recording: Recording) -> Iterator[tuple[Location, str]]:
     if where is None or _kind(missed.frames[::-1]) != COLLECTIVE or not all(end.aborts for end in ends):
         return
     if {*places} <= {where} and (len(places) == len(dead) or UNLIKE_SIZES in recording.suspected):
-        yield where, f"All ranks called this, and gloo ended {_names(dead)} for what came: the sizes differ."
+        yield where, f"All ranks called this, and gloo ended {_names(dead)} for what came: sizes or dtypes differ."
 
 
 def _torn(recording: Recording) -> Stuck | None:
