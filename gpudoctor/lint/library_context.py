@@ -187,7 +187,7 @@ class ProjectModules(Protocol):
         """The dotted names that stand under these keys in setting files of the project."""
 
     def named_by_itself(self, key: str) -> list[str]:
-        """The dotted names that stand under this key in setting files of the project, in no section of them."""
+        """The dotted names that stand under this key in setting files of the project, in no section or in one."""
 
     def is_before(self, library: str, version: Sequence[int]) -> bool:
         """The project is installed with an older version of a library than this one."""

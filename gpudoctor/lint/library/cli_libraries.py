@@ -145,28 +145,34 @@ def _run_command(call: Call) -> Values:
 
 @MODELS.callable("gpudoctor.manifest.effects.class_in_settings")
 def _class_in_settings(call: Call) -> Values:
-    return _classes_at(call, call.text(0, "key") or "") or singleton(NONE)
+    key = call.text(0, "key") or ""
+    # What it makes stands in no section; objects in it have their own.
+    whole = all_named(call, call.do.modules.named_by_itself(f"{key}/class_path"))
+    return (one_of(call, whole) if whole else _classes_at(call, key)) or singleton(NONE)
 
 
 @MODELS.callable("gpudoctor.manifest.effects.of_options")
 def _of_options(call: Call) -> Values:
-    return call.do.for_each_value(call.args[0], partial(_made, call), call.node) if call.args else NOT_ANSWERED
+    return call.do.for_each_value(call.args[0], partial(_made, call, ()), call.node) if call.args else NOT_ANSWERED
 
 
-def _made(call: Call, each: Value) -> Values:
+def _made(call: Call, around: tuple[Value, ...], each: Value) -> Values:
     if not isinstance(each, Class):
         return _start(call, each)
-    return call.do.modules.object_of_settings(each, call.node, partial(_part, call))
+    return call.do.modules.object_of_settings(each, call.node, partial(_part, call, (*around, each)))
 
 
-def _part(call: Call, name: str, default: Values | None) -> Values:
-    """What a parameter is: an object of a class that a setting file names, or an option."""
-    classes = _classes_at(call, name) if default is None else None
-    return call.do.for_each_value(classes, partial(_made, call), call.node) if classes else option(call, name, default)
+def _part(call: Call, around: tuple[Value, ...], name: str, default: Values | None) -> Values:
+    """What a parameter is: an object of a class that a setting file names, or an option. `around` are the classes of
+    what has the parameter: `model` is what the command line makes, and what that has in it under the same name."""
+    classes = _classes_at(call, name, around) if default is None else None
+    made = partial(_made, call, around)
+    return call.do.for_each_value(classes, made, call.node) if classes else option(call, name, default)
 
 
-def _classes_at(call: Call, key: str) -> Values | None:
-    found = all_named(call, call.do.modules.named_in_settings([key, "class_path"]))
+def _classes_at(call: Call, key: str, around: tuple[Value, ...] = ()) -> Values | None:
+    named = all_named(call, call.do.modules.named_in_settings([key, "class_path"]))
+    found = [each for each in named if each not in around]
     return one_of(call, found) if found else None
 
 

@@ -40,7 +40,7 @@ def _under(keys: Sequence[str], named: list[str]) -> list[str]:
 
 
 def named_by_itself(root: str, key: str) -> list[str]:
-    """The dotted names that stand under this key in no section of a file."""
+    """The dotted names that stand under this key in no section of a file, or in one: `model/class_path`."""
     found = (each.split("=") for each in _named_in_settings(root))
     return list(dict.fromkeys(name for path, name in found if path == f"{_WHOLE}/{key}"))
 
@@ -84,9 +84,9 @@ def _names_in(root: str, file: str, wanted: re.Pattern[str]) -> Iterator[tuple[s
             above.pop()
         if wanted.match(value):
             yield "/".join(("", *folders, *(name for _, name in above), key)), value
-            if not above:
-                # Once more as an entry of the whole configuration, whatever folder the file lies in.
-                yield f"{_WHOLE}/{key}", value
+            if len(above) < 2:
+                # Once more as an entry of the whole configuration, whatever folder the file lies in, or of a section.
+                yield "/".join((_WHOLE, *(name for _, name in above), key)), value
         above.append((indent, key))
 
 
