@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import Instance, class_of
 from gpudoctor.lint.domain.module import UNSEEN
 from gpudoctor.lint.domain.rank import Size, SizeKind
-from gpudoctor.lint.domain.symbols import Operation
+from gpudoctor.lint.domain.symbols import MethodResult, Operation, Widened
 from gpudoctor.lint.domain.tensor import Mark, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
@@ -88,6 +88,26 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
     if by == "add" and means and all(each.origin is FACTORY for each in others):
         do.set_flag(result, TensorState.sum_of_means)
     return result
+
+
+_SUMMANDS = 8
+"""So many steps are looked back at what a sum was made of."""
+
+
+def is_mean_of_batches(value: Value, depth: int = _SUMMANDS) -> bool:
+    """The number is the mean of a loss, or of several batches: `total += loss.item()` and `total / count`."""
+    match value.term:
+        case MethodResult(Tensor() as tensor, "item"):
+            return tensor.mean
+        case Operation("+", left, right):
+            parts = [each for each in (left, right) if not isinstance(each, Const)]
+        case Operation("/", total, count) if count == Const(1) or counts_rounds(count):
+            parts = [total]
+        case Widened(_, values):
+            parts = [each for each in values if not isinstance(each, Const)]
+        case _:
+            return False
+    return depth > 0 and bool(parts) and all(is_mean_of_batches(each, depth - 1) for each in parts)
 
 
 def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:

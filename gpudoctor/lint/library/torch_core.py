@@ -10,7 +10,7 @@ from gpudoctor.lint.analyses.collective_taint import after_operation
 from gpudoctor.lint.analyses.data_parallel_replicas import reduces, takes_mean
 from gpudoctor.lint.analyses.extents import extent_by, of_extent
 from gpudoctor.lint.analyses.forward_body import FIRST_ALONE, MEETING, check_meeting, is_count, joined, root_of
-from gpudoctor.lint.analyses.loss_scale import of_arithmetic
+from gpudoctor.lint.analyses.loss_scale import is_mean_of_batches, of_arithmetic
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
@@ -38,7 +38,6 @@ from gpudoctor.lint.library.tensors import (
     cut,
     filled,
     made,
-    number_of,
     without_graph,
 )
 from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, singleton
@@ -141,8 +140,8 @@ def _is_one_each(call: Call) -> bool:
 
 def _is_mean(call: Call) -> bool:
     """`torch.tensor(loss.item())`, `torch.as_tensor(loss)`: the mean that a loss was."""
-    sources = [number_of(value) or value for value in flatten(call.do, [*call.args[0]] if call.args else [])]
-    return bool(sources) and all(isinstance(source, Tensor) and source.mean for source in sources)
+    given = flatten(call.do, [*call.args[0]] if call.args else [])
+    return bool(given) and all(each.mean if isinstance(each, Tensor) else is_mean_of_batches(each) for each in given)
 
 
 @MODELS.callable("torch.*")

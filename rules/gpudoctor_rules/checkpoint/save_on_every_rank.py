@@ -72,7 +72,7 @@ class SaveOnEveryRank(Rule):
             # A sharded save needs every rank: a guard around it would make the others wait without end.
             written = save.checkpoint or save.whole
             spawn = None if program.by_every_rank(save) else _importing(program, save)
-            everywhere = spawn is not None or program.by_every_rank(save)
+            everywhere = spawn is not None or program.by_every_rank(save) or _on_the_other_side(program, save)
             together = everywhere and not save.one_rank_at_a_time and not others_wait(program, save)
             if not written or save.collective or not together or save.led_there in told:
                 continue
@@ -200,6 +200,17 @@ def _by_itself(program: Program, save: Save) -> bool:
     wrapped = any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
     trained = wrapped or program.has(LoopRun) or any(each.managed for each in program.events(Backward))
     return known and (trained if save.whole else not save.by_an_object)
+
+
+def _on_the_other_side(program: Program, save: Save) -> bool:
+    """`if rank == 0: train(writer) else: train(None)`: all ranks come here and write the same file."""
+    guards = save.rank_guards
+    return len(guards) == 1 and any(
+        each.location == save.location
+        and each.path == save.path
+        and each.rank_guards == (guards[0].negated(),)
+        for each in program.events(Save)
+    )
 
 
 def _is_there_by_now(program: Program, save: Save) -> bool:
