@@ -55,6 +55,9 @@ WITH_FRAMEWORK = {
     "as F1 or recall, log a metric of torchmetrics.",
     "fabric": "Take the mean over all ranks with `fabric.all_reduce(...)` before showing it. For what is not a mean, "
     "such as F1 or recall, compute a metric of torchmetrics.",
+    "deepspeed": "Sum the counts over all ranks with `dist.all_reduce(counts)` before dividing and showing them.",
+    "horovod": "Average the results of all ranks with `hvd.allreduce(...)` before showing them.",
+    "ray": "Sum the counts over all ranks with `dist.all_reduce(counts)` before dividing and showing them.",
     "transformers": "Gather the results of all ranks with `trainer.accelerator.gather_for_metrics(...)` before "
     "dividing and showing them, or compute them in `compute_metrics`, which gets those of all ranks.",
 }

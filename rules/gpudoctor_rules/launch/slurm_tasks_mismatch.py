@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, StartOption
 from gpudoctor.rule import Launched, Rule
 from gpudoctor_rules.launch._starts import is_of_torch, named, reaches_others
 
@@ -94,18 +94,12 @@ class SlurmTasksMismatch(Rule):
                     because=[("the Trainer is made", facts.devices_at)],
                 )
             elif facts.devices is not None and facts.devices > 0 and facts.devices != each.number:
-                yield self.found(
-                    each.at,
-                    f"SLURM starts {each.number} task{'s' if each.number > 1 else ''} of {named(launch)} on each "
-                    f"node, and its Trainer has `devices={facts.devices}`: Lightning ends with `ValueError: You set "
-                    f"devices={facts.devices} in Lightning, but the number of tasks per node configured in SLURM "
-                    f"--ntasks-per-node={each.number} does not match`.",
-                    remedy=f"Write `--ntasks-per-node={facts.devices}`, or `devices={each.number}`.",
-                    because=[("the Trainer is made", facts.devices_at)],
-                )
-        elif each is not None and (each.number or 0) > 1 and not launch.starters and launch.directives:
+                yield self._of_devices(launch, facts, each, each.number)
+        elif each is not None and each.number is not None and not launch.starters and launch.directives:
             # It takes the tasks of the job for processes that somebody has started.
-            if facts.devices is not None and facts.devices == each.number:
+            if facts.devices is not None and facts.devices > 0 and facts.devices != each.number:
+                yield self._of_devices(launch, facts, each, each.number)
+            elif facts.devices is not None and facts.devices == each.number > 1:
                 yield self.found(
                     launch.word.at,
                     f"No `srun` starts {named(launch)}: it is the first of the {each.number} tasks that the batch file "
@@ -120,3 +114,15 @@ class SlurmTasksMismatch(Rule):
                 f"--ntasks={total.number} in your SLURM bash script, but this variable is not supported`.",
                 remedy=f"Write `--ntasks-per-node={total.number}`, for that many GPUs on each node.",
             )
+
+    def _of_devices(self, launch: ProgramStart, facts: ProgramFacts, each: StartOption, tasks: int) -> Finding:
+        begins = f"{tasks} task{'s' if tasks > 1 else ''}"
+        srun = "" if launch.starters else f", and start it by `srun {launch.word.shown} ...`"
+        return self.found(
+            each.at,
+            f"SLURM has {begins} of {named(launch)} on each node, and its Trainer has `devices={facts.devices}`: "
+            f"Lightning ends with `ValueError: You set devices={facts.devices} in Lightning, but the number of tasks "
+            f"per node configured in SLURM --ntasks-per-node={tasks} does not match`.",
+            remedy=f"Write `--ntasks-per-node={facts.devices}`{srun}, or `devices={tasks}`.",
+            because=[("the Trainer is made", facts.devices_at)],
+        )
