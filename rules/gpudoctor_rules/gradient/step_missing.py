@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
@@ -141,11 +142,14 @@ class StepMissing(Rule):
     def _engine_never_steps(self, program: Program) -> Iterator[Finding]:
         """`engine.backward()` in a loop, and nobody has the engine count the batch."""
         engines = {each.framework: each for each in program.events(UseManaged) if each.engine}
-        stepped = {event.engine for event in program.events(EngineStep)}
+        stepped = frozenset().union(*(program.within(each.engine.core) for each in program.events(EngineStep)))
         for backward in program.events(Backward) if engines and not program.has(OptimizerStep) else ():
             charge, loop = engines.get(backward.managed), repeating_loop(backward)
-            called = {call.module for call in program.calls_in_graph(backward)}
-            if charge is None or loop is None or not called or called & (stepped | program.escaped):
+            called = [call.module for call in program.calls_in_graph(backward)]
+            # A method that the engine passes on runs what is inside of it.
+            if charge is None or loop is None or any(each.core in stepped for each in called):
+                continue
+            if not any(isinstance(each, Wrapper) for each in called) or program.escaped & {*called}:
                 continue
             if program.absence(knows={charge.framework}) and not any(program.during(loop, Imprecision)):
                 yield self.found(
