@@ -139,17 +139,30 @@ def _is_one_of(do: LibraryContext, value: Value, kinds: list[Value]) -> Value:
 
 
 def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
-    name = library_name_of(kind)
+    return _is_of_class(value, kind) if isinstance(kind, Class) else _is_called(do, value, library_name_of(kind))
+
+
+def _is_of_class(value: Value | None, kind: Class) -> bool | None:
+    """It is of a class of the project."""
+    if isinstance(value, Const):
+        # An enumeration's members may be texts, too.
+        may_be = not kind.complete or any(each in _PLAIN or each.startswith("enum.") for each in kind.library_bases)
+        return None if may_be and value != NONE else False
+    cls = class_of(value) if value is not None and not isinstance(value, Wrapper) else None
+    if cls is None:
+        return None
+    # A base that was not read may derive from the class in question.
+    return kind in ancestry(cls) or (None if not cls.complete else False)
+
+
+def _is_called(do: LibraryContext, value: Value | None, name: str) -> bool | None:
+    """It is of the kind of this name, of Python or of a library."""
     # `callback() if isinstance(callback, type) else callback`.
     if name == "builtins.type" and isinstance(value, (Class, Instance, Module)):
         return isinstance(value, Class)
     # `register` as a decorator, with a name in brackets or without: `if isinstance(name, str):`.
     if name in _PLAIN and isinstance(value, (Class, Function)):
         return False if isinstance(value, Function) or (value.complete and name not in value.library_bases) else None
-    if isinstance(value, Const) and isinstance(kind, Class):
-        # An enumeration's members may be texts, too.
-        may_be = not kind.complete or any(each in _PLAIN or each.startswith("enum.") for each in kind.library_bases)
-        return None if may_be and value != NONE else False
     # `if isinstance(model, list): ...`: of one model, or of several.
     if name in _PLAIN and isinstance(value, (Module, Wrapper, Optimizer, Loader)):
         return False
@@ -167,44 +180,48 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
             return _wrapper_is_a(value, name)
         case Dataset() if name == "torch.utils.data.IterableDataset":
             return value.iterable
-    cls = class_of(value) if value is not None else None
-    # Bases of the project are walked; library bases are named by `library_bases`.
-    if isinstance(kind, Class) and cls is not None:
-        # A base that was not read may derive from the class in question.
-        return kind in ancestry(cls) or (None if not cls.complete else False)
-    match value:
         case Module():
             return _module_is_a(do, value, name)
         # Of torch's own none is made of another one.
         case Sampler(own=None, made_by=made_by) if name.startswith(_TORCH_DATA) and made_by.startswith(_TORCH_DATA):
             return name.rpartition(".")[2] in ("Sampler", made_by.rpartition(".")[2])
-        # What has a graph is no number of Python; a batch may hold some.
-        case Tensor() if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
-            return False
-        # A batch as a whole may be a tensor, a tuple or a dictionary.
-        case Tensor(batch_of=None) if name in _TENSORS:
-            return True
-        # What was computed of such a part is one: a mean, a loss.
-        case Tensor() if value.extent is not None and (name in _TENSORS or of_python):
-            return name in _TENSORS
-        # So may what a model returns be.
-        case Tensor(batch_of=None, origin=TensorOrigin.FACTORY) if of_python:
-            return False
+        case Tensor():
+            return _tensor_is_a(value, name, of_python)
         # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.
         case Parameters() if name == "torch.Tensor":
             return False
-        case DictOf() | ListOf() if name.startswith("omegaconf."):
-            # A list that was read with it is a `ListConfig`, and one of the program's none.
-            return do.own_attribute(value, "__dict__") is not None if isinstance(value, DictOf) else None
-        case DictOf() if name == "builtins.dict" and do.own_attribute(value, "__dict__") is not None:
-            return None
-        # Another file that the user may name can hold a list.
-        case DictOf() if name == "builtins.list" and _is_chosen_document(do, value):
-            return None
-        # `isinstance(batch, Mapping)` is asked as often as `dict`.
-        case DictOf() | ListOf() | TupleOf() if name:
-            return name.rpartition(".")[2].lower() in _kinds_of(value)
+        case DictOf() | ListOf() | TupleOf():
+            return _container_is_a(do, value, name)
     return None
+
+
+def _tensor_is_a(value: Tensor, name: str, of_python: bool) -> bool | None:
+    # What has a graph is no number of Python; a batch may hold some.
+    if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
+        return False
+    # A batch as a whole may be a tensor, a tuple or a dictionary.
+    if value.batch_of is None and name in _TENSORS:
+        return True
+    # What was computed of such a part is one: a mean, a loss.
+    if value.extent is not None and (name in _TENSORS or of_python):
+        return name in _TENSORS
+    # So may what a model returns be.
+    return False if of_python and value.batch_of is None and value.origin is TensorOrigin.FACTORY else None
+
+
+def _container_is_a(do: LibraryContext, value: DictOf | ListOf | TupleOf, name: str) -> bool | None:
+    of_omegaconf = name.startswith("omegaconf.")
+    if isinstance(value, DictOf) and (of_omegaconf or name == "builtins.dict"):
+        read_with_it = do.own_attribute(value, "__dict__") is not None
+        return read_with_it if of_omegaconf else None if read_with_it else True
+    # A list that was read with it is a `ListConfig`, and one of the program's none.
+    if not name or (of_omegaconf and isinstance(value, ListOf)):
+        return None
+    # Another file that the user may name can hold a list.
+    if name == "builtins.list" and isinstance(value, DictOf) and _is_chosen_document(do, value):
+        return None
+    # `isinstance(batch, Mapping)` is asked as often as `dict`.
+    return name.rpartition(".")[2].lower() in _kinds_of(value)
 
 
 def _is_chosen_document(do: LibraryContext, value: DictOf) -> bool:
