@@ -206,9 +206,7 @@ def _on_the_other_side(program: Program, save: Save) -> bool:
     """`if rank == 0: train(writer) else: train(None)`: all ranks come here and write the same file."""
     guards = save.rank_guards
     return len(guards) == 1 and any(
-        each.location == save.location
-        and each.path == save.path
-        and each.rank_guards == (guards[0].negated(),)
+        each.location == save.location and each.path == save.path and each.rank_guards == (guards[0].negated(),)
         for each in program.events(Save)
     )
 
