@@ -116,10 +116,12 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
         return part(do, tensor, None, node).map(lambda each: of_extent(each, picked))
     label = do.text(node, 40) if isinstance(node, ast.Subscript) else ""
     found = part_of(do, whole, do.allocation_site(do.place(node)), do.place(node), label, key)
-    # `x[0]` may be a number, `x[:n]` is none.
+    # `x[0]` may be a number; `x[:n]` and `x[None]` are none.
     index = node.slice if isinstance(node, ast.Subscript) else None
-    sliced = any(isinstance(each, ast.Slice) for each in (index.elts if isinstance(index, ast.Tuple) else [index]))
-    return singleton(found if sliced else replace(found, root=None))
+    keys = index.elts if isinstance(index, ast.Tuple) else [index]
+    sliced = any(isinstance(each, ast.Slice) for each in keys)
+    reshaped = all(isinstance(each, ast.Constant) and each.value in (None, ...) for each in keys)
+    return singleton(found if sliced or reshaped else replace(found, root=None))
 
 
 def _held_under(do: LibraryContext, tensor: Tensor, name: str) -> Values | None:
