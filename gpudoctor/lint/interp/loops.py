@@ -29,7 +29,7 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
-from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -125,7 +125,7 @@ def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, known: Sequenc
     with m.speculative(MAX_HANDED_ON) as run:
         assign(m, node.target, known[0])
         m.execute(node.body)
-    return run.whole and all(isinstance(each, (ArgumentDeclared, MetricShown)) for each in run.events)
+    return run.whole and all(isinstance(each, (ArgumentDeclared, MetricShown, SettingRead)) for each in run.events)
 
 
 def _is_unordered(m: Evaluator, value: Value | None) -> bool:

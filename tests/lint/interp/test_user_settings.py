@@ -48,6 +48,23 @@ SETTINGS = {
         reveal(args.processes)  #: 1
         reveal(vars(args)["several"])  #: False
         """,
+    "options put over many settings": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        names = ["epochs", "batch", "width", "depth", "decay", "steps", "lr"]
+        for name in names:
+            parser.add_argument("--" + name)
+        class Config:
+            pass
+        args, config = parser.parse_args(), Config()
+        for name in names:
+            setattr(config, name, f"{name} of the file")
+        for name in names:
+            if getattr(args, name) is not None:
+                setattr(config, name, getattr(args, name))
+        reveal((config.epochs, config.lr))  \
+        #: (setting getattr(args, name) | 'epochs of the file', setting getattr(args, name) | 'lr of the file')
+        """,
     "options handed over as a dictionary": """
         import argparse
         from dataclasses import dataclass
