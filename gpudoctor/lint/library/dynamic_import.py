@@ -72,7 +72,10 @@ def _given_at_start(call: Call, name: Value) -> Values | None:
     """`import_module(args.config)`, or of a copy of the file under a name for the time being."""
     parts = list(provenance_of(name, _STEPS))
     copied = any(isinstance(each, CallResult) and str(each.function).startswith("tempfile.") for each in parts)
-    if not copied and not any(isinstance(each, Unknown) and each.config for each in parts):
+    chosen = any(isinstance(each, Unknown) and each.config for each in parts)
+    # A plugin that a settings file names is another module than that file.
+    in_file = any(isinstance(each, Setting) and ":" in each.name for each in parts)
+    if not copied and (in_file or not chosen):
         return None
     # Imported late: few programs import a file that the user names.
     from gpudoctor.lint.library.written_settings import module_given

@@ -224,11 +224,13 @@ NAMED = {
     entries = {key: value for key, value in module.__dict__.items() if not key.startswith("__")}
     reveal((entries["dataset"], entries["steps"][1]))  #: (setting dataset, setting steps.1)
     reveal(runpy.run_path(args.config)["dataset"])  #: setting dataset
+    reveal(import_module(config.plugins.replace("/", ".")))  #: unknown
     # file: README.md
     python train.py configs/mnist.py --lr 0.1
     # file: configs/mnist.py
     import os
     dataset = "mnist"
+    plugins = "elsewhere/plugins"
     depth = 12
     model = dict(depth=depth, path=os.getcwd())
     steps = [25, -38]
