@@ -101,9 +101,9 @@ def _of_models(program: Program, unasked: Sequence[RuleCard], quiet: Sequence[Ru
         return
     # What a rule finds beside models it has not found in this one.
     happens = _INSIDE if program.world.several_processes else _INSIDE - {"Collective"}
-    inside = {card.code for card in quiet if card.needs and happens.issuperset(card.needs)}
-    of_model = happens - {"Collective"}
-    inside |= {card.code for card in unasked if happens.issuperset(card.needs) or not of_model.isdisjoint(card.needs)}
+    inside = {card.code for card in (*quiet, *unasked) if card.needs and happens.issuperset(card.needs)}
+    unseen = happens - {"Collective"} - program.happened.keys()
+    inside |= {card.code for card in (*quiet, *unasked) if not unseen.isdisjoint(card.needs)}
     if asked is not None:
         about = {card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs)}
         about |= {card.code for card in quiet if card.needs == ("Forward",)}

@@ -203,12 +203,15 @@ def _by_itself(program: Program, save: Save) -> bool:
 
 
 def _on_the_other_side(program: Program, save: Save) -> bool:
-    """`if rank == 0: train(writer) else: train(None)`: all ranks come here and write the same file."""
-    guards = save.rank_guards
-    return len(guards) == 1 and any(
-        each.location == save.location and each.path == save.path and each.rank_guards == (guards[0].negated(),)
-        for each in program.events(Save)
-    )
+    """`if rank == 0: train(writer) else: train(None)`: all ranks come here and write the same file, unless some wait
+    for the others in between."""
+    if len(save.rank_guards) != 1:
+        return False
+    other = (save.rank_guards[0].negated(),)
+    same = (each for each in program.events(Save) if each.location == save.location and each.path == save.path)
+    waits = [each.order for each in program.events(Collective) if each.waits and not each.rank_guards]
+    orders = (sorted((save.order, each.order)) for each in same if each.rank_guards == other)
+    return any(not any(first < order < last for order in waits) for first, last in orders)
 
 
 def _is_there_by_now(program: Program, save: Save) -> bool:
