@@ -265,17 +265,6 @@ _PLUGINS = {"DEEPSPEED": "deepspeed_plugin", "FSDP": "fsdp_plugin", "MEGATRON_LM
 _OF_PLUGIN = "hf_ds_config"
 
 
-@MODELS.callable(
-    "accelerate.DeepSpeedPlugin", "accelerate.utils.DeepSpeedPlugin", "accelerate.utils.dataclasses.DeepSpeedPlugin"
-)
-def _deepspeed_plugin(call: Call) -> Values:
-    made = call.unknown(CallResult(call.name, call.allocation_site()), "a configuration", config=True)
-    held = call.arg(0, _OF_PLUGIN)
-    if held is not None:
-        call.do.set_own_attribute(made.bindings[0].value, _OF_PLUGIN, held)
-    return made
-
-
 def _add_options(call: Call, parser: Value) -> None:
     """What `deepspeed.add_config_arguments(parser)` adds."""
     for words in (

@@ -4,6 +4,7 @@ from accelerate.launchers import debug_launcher as debug_launcher
 from accelerate.launchers import notebook_launcher as notebook_launcher
 from accelerate.state import PartialState as PartialState
 from accelerate.utils import DataLoaderConfiguration as DataLoaderConfiguration
+from accelerate.utils import DeepSpeedPlugin as DeepSpeedPlugin
 from accelerate.utils import DistributedDataParallelKwargs as DistributedDataParallelKwargs
 from accelerate.utils import DistributedType as DistributedType
 from accelerate.utils import FullyShardedDataParallelPlugin as FullyShardedDataParallelPlugin

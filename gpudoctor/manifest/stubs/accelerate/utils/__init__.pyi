@@ -6,7 +6,7 @@ import numpy
 import torch
 from accelerate.state import PartialState
 
-from gpudoctor.manifest.effects import collective, followed, gives_back, possibly
+from gpudoctor.manifest.effects import Setting, collective, followed, gives_back, possibly
 
 @collective(gathers=True)
 def gather(tensor): ...
@@ -62,6 +62,23 @@ class DataLoaderConfiguration:
         self.split_batches = split_batches
         self.dispatch_batches = dispatch_batches
         self.even_batches = even_batches
+
+@followed()
+class DeepSpeedPlugin:
+    _launched: Setting
+    def __init__(
+        self, hf_ds_config=None, gradient_accumulation_steps="auto", gradient_clipping="auto", *more, **others
+    ):
+        # Of what stands in no settings the launcher may say something.
+        stage = others.get("zero_stage", self._launched)
+        if possibly(hf_ds_config is not None):
+            self.hf_ds_config = hf_ds_config
+        else:
+            self.hf_ds_config = {
+                "gradient_accumulation_steps": gradient_accumulation_steps,
+                "gradient_clipping": gradient_clipping,
+                "zero_optimization": {"stage": stage},
+            }
 
 @followed()
 class FullyShardedDataParallelPlugin:
