@@ -27,7 +27,6 @@ from gpudoctor.lint.domain.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Size
-from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import (
     NONE,
     TRUE,

@@ -66,11 +66,9 @@ class DataLoaderConfiguration:
 @followed()
 class DeepSpeedPlugin:
     _launched: Setting
-    def __init__(
-        self, hf_ds_config=None, gradient_accumulation_steps="auto", gradient_clipping="auto", *more, **others
-    ):
+    def __init__(self, hf_ds_config=None, gradient_accumulation_steps="auto", gradient_clipping="auto", *more, **told):
         # Of what stands in no settings the launcher may say something.
-        stage = others.get("zero_stage", self._launched)
+        stage = told.get("zero_stage", self._launched)
         if possibly(hf_ds_config is not None):
             self.hf_ds_config = hf_ds_config
         else:
