@@ -238,6 +238,7 @@ from gpudoctor.lint.program_facts import ProgramFacts as ProgramFacts
 from gpudoctor.lint.questions.addresses import HERE as HERE
 from gpudoctor.lint.questions.addresses import is_here as is_here
 from gpudoctor.lint.questions.asked_in_tests import asks_about as asks_about
+from gpudoctor.lint.questions.asked_in_tests import asks_about_made as asks_about_made
 from gpudoctor.lint.questions.asked_in_tests import asks_clock as asks_clock
 from gpudoctor.lint.questions.asked_in_tests import asks_for_deepspeed as asks_for_deepspeed
 from gpudoctor.lint.questions.asked_in_tests import asks_for_kind_of_launch as asks_for_kind_of_launch

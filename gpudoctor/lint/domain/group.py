@@ -10,12 +10,22 @@ from gpudoctor.record import dataclass
 class Group(Allocated):
     """A process group other than the default one."""
 
+    whole: bool = False
+    """All processes are in it, as in one that is made for another backend."""
+
 
 @dataclass(frozen=True)
 class DefaultGroup(Value):
     """The group of all processes, by its name; who gives none means it, too."""
 
     is_object = True
+
+
+def has_all_processes(given: Values | None) -> bool:
+    """Whatever group is given, each process is in it."""
+    return given is None or given.all(
+        lambda each: each.is_none or isinstance(each, DefaultGroup) or (isinstance(each, Group) and each.whole)
+    )
 
 
 def group_of(given: Values | None) -> Group | DefaultGroup | Unknown:

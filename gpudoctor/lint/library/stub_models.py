@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, TensorSt
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
-from gpudoctor.lint.domain.group import Cluster, DefaultGroup, Group, ManagedObject, group_of
+from gpudoctor.lint.domain.group import Cluster, Group, ManagedObject, group_of, has_all_processes
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, OwnReading, RankIs, names_day
@@ -123,8 +123,8 @@ def returns_kind(call: Call) -> Values:
         setting = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
         hide_rank(call.do, setting, call.args)
         return singleton(setting)
-    value, group = value_of_kind(kind, library, call.place, call.label), group_of(call.given("group"))
-    if isinstance(value, Size) and not isinstance(group, DefaultGroup):
+    value = value_of_kind(kind, library, call.place, call.label)
+    if isinstance(value, Size) and not has_all_processes(call.given("group")):
         value = replace(value, of_part=True)
     part = next((each for each in call.given("group") or () if isinstance(each, Group)), None)
     return place_in_group(call, part) if isinstance(value, Rank) and part is not None else singleton(value)

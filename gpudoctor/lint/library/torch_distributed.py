@@ -158,7 +158,8 @@ def _new_group(call: Call, effect: GroupEffect) -> Values:
         Collective, call="new_group", in_place=False, arguments=tuple(call.keywords),
         group_exists=group_exists(call.do), members=divergence_of(_members(call)), makes_group=True,
     )  # fmt: skip
-    made = singleton(Group(call.allocation_site(), call.place, call.label))
+    whole = call.name == "torch.distributed.new_group" and not call.open_ended and call.arg(0, "ranks") is None
+    made = singleton(Group(call.allocation_site(), call.place, call.label, whole))
     # These give the group of this rank, and all of them.
     return singleton(TupleOf((made, new_list(call.do, [made], call.node, exact=False)))) if effect.returns_all else made
 

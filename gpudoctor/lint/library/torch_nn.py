@@ -29,6 +29,7 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
+    constant_of,
     single_of,
     term_of,
     text_of,
@@ -310,6 +311,9 @@ def _has_buffers(do: LibraryContext, core: Module, known: dict[Module, bool | No
 def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values, place: Location) -> None:
     """Layers that a module's constructor assigns become part of it, if it can register them."""
     note_written(do, owner, name, values, place)
+    if name == "training":
+        mode = constant_of(values.single)
+        do.emit(ModeChange, at=place, module=owner, training=mode if isinstance(mode, bool) else None)
     for value in values:
         # `layer.forward = adapter.forward`: whoever calls the layer calls the adapter, in a way that nobody follows.
         if isinstance(value, BoundMethod) and isinstance(value.receiver, Module) and value.receiver != owner:

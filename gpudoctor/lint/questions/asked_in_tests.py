@@ -38,6 +38,12 @@ def asks_about(test: Literal, value: Value) -> bool:
     return value in provenance_of(test, _NEAR)
 
 
+def asks_about_made(test: Literal, tensor: Tensor) -> bool:
+    """It is about what the same call has made: `if grid.shape != output.shape:` asks whether it is to be made anew."""
+    parts = provenance_of(test, _NEAR)
+    return tensor.root is not None and any(isinstance(each, Tensor) and each.root == tensor.root for each in parts)
+
+
 def asks_own_reading(test: Literal) -> bool:
     """It is about a tensor, the clock or a signal, and not only about what was counted."""
     return any(isinstance(part, (Tensor, ClockReading, HandlerHasRun)) for part in provenance_of(test, _NEAR))

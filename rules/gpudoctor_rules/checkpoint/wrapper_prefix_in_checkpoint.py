@@ -103,6 +103,8 @@ class WrapperPrefixInCheckpoint(Rule):
                     because=[("it is written here", save.location), ("it is loaded here", use.location)],
                     # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if use.strict is False else None,
+                    # One of several models may be saved, as the average of its weights or itself.
+                    needs=tuple(when.difference(save.condition)),
                     # Launched in another way, the same line may save what another wrapper loads.
                     repair=_unwrap(state.owner, state.place)
                     if len(program.worlds) < 2 and not program.frameworks and state.prefix == "module."

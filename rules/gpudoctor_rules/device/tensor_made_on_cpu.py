@@ -13,7 +13,8 @@ devices, cuda:0 and cpu!`
 
 ## Silent when
 
-The tensor is a number, which may be on the CPU, or not certainly more than that; it is moved before it is used; it only
+The tensor is a number, which may be on the CPU, or not certainly more than that; it is moved before it is used; a test
+of it leads here, as one that makes it anew; it only
 picks items or says lengths; `torch.set_default_device` is used; where the other tensor lies is not known.
 
 ## Sources
@@ -30,6 +31,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.placement import ConstantMixed, Move, TensorKept
+from gpudoctor.lint.questions.asked_in_tests import asks_about_made
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Program, Rule
@@ -54,7 +56,7 @@ class TensorMadeOnCpu(Rule):
         for event in program.events(ConstantMixed):
             # Each operation is one mistake: a tensor may be moved for one of them.
             tensor = event.constant
-            if tensor.root in kept:
+            if tensor.root in kept or any(asks_about_made(test, tensor) for test in event.condition.literals):
                 continue
             # A layer is best named by its weights: they are what lies on the GPU.
             met = f"the weights of {name_of(event.module)}" if event.module is not None else _met(event)
