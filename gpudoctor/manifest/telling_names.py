@@ -88,15 +88,19 @@ def patterns(said: Mapping[str, Any], listed: Mapping[str, Any]) -> dict[str, An
 
 def _names(said: Mapping[str, Any], words: Iterable[str]) -> list[str]:
     """The functions and methods at which one of the words stands, and all that says who a process is."""
-    # What a stub keeps to itself is in no program.
-    members = {
-        name: each for name, each in {**said["functions"], **said["methods"]}.items() if not _last(name).startswith("_")
-    }
+    members = {name: each for name, each in {**said["functions"], **said["methods"]}.items() if not _is_own(name)}
     found = [name for name, (*_, effects) in members.items() if any(word in effects for word in words)]
     if "collective" in words:
         found += [name for name, (*_, returns, _) in members.items() if returns in RANKS]
         found += [name for name, kind in {**said["values"], **said["attributes"]}.items() if kind in RANKS]
     return found
+
+
+def _is_own(name: str) -> bool:
+    """A stub keeps it to itself, or the class whose method it is, `_Ranks.start`: it is in no program."""
+    above, _, last = name.rpartition(".")
+    cls = _last(above)
+    return last.startswith("_") or (cls.startswith("_") and cls[1:2].isupper())
 
 
 def _last(name: str) -> str:
