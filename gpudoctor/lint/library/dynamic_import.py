@@ -97,7 +97,8 @@ def _made_of_file(call: Call) -> Values:
 @answers(HOOKS.parts_of_results, *IMPORTS)
 def _part_of_module(do: LibraryContext, module: Unknown, name: str, node: ast.AST) -> Values | None:
     """`import_module(args.config).Config`: a module of which nothing is known but that it has this."""
-    found = do.modules.import_defining(name, MAX_MODULES, node)
+    # Every module has a `__dict__`.
+    found = [] if name.startswith("__") else do.modules.import_defining(name, MAX_MODULES, node)
     modules = one_by(module.term, found) if found else None
     return do.for_each_value(modules, lambda each: do.attribute(each, name, node), node) if modules else None
 
