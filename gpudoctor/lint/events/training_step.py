@@ -131,7 +131,8 @@ class GradientSync(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class GradientsSwitched(Event):
-    """`torch.set_grad_enabled`, which may be a `with` or hold from here on. `on` is None where it is not known."""
+    """`torch.set_grad_enabled`, which may be a `with` or hold from here on, or `torch.no_grad()(function)`. `on` is
+    None where it is not known."""
 
     on: bool | None
 

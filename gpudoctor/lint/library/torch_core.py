@@ -15,7 +15,7 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import ContextManager, Function, Library
+from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
@@ -233,11 +233,11 @@ def _context(call: Call) -> Values:
 
 @MODELS.called(ContextManager)
 def _decorates(call: Call[ContextManager]) -> Values:
-    """`torch.no_grad()(function)`: the function, in each call of which the context is open."""
-    function = call.first
-    if not isinstance(function, Function):
-        return singleton(call.result("what a context makes of it"))
-    return singleton(replace(function, decorators=(*function.decorators, call.receiver.name)))
+    """`torch.no_grad()(function)`: what it makes of the function is not followed, but its author has thought of
+    gradients."""
+    if call.receiver.name.endswith(("no_grad", "inference_mode")):
+        call.emit(GradientsSwitched, on=False)
+    return singleton(call.result("what a context makes of a function"))
 
 
 @MODELS.callable("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
