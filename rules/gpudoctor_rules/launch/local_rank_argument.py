@@ -133,13 +133,16 @@ class LocalRankArgument(Rule):
             return
         # Asked last, for it reads what the project says of itself.
         if not program.is_before_torch(2, 0) and _started_by_launch(program):
+            named = "launch" in program.documented.launchers_naming_it()
             found = self.found(
                 at=event.location,
-                message="Since PyTorch 2 `torch.distributed.launch`, by which the project starts this, passes "
-                "`--local-rank`, which is not declared: every process ends with "
+                message="Since PyTorch 2 `torch.distributed.launch`, by which the project starts "
+                f"{'this' if named else 'its programs'}, passes `--local-rank`, which is not declared: every process "
+                "ends with "
                 "`error: unrecognized arguments: --local-rank=0`.",
                 remedy='Declare both spellings: `"--local_rank", "--local-rank"`. Or start it with `torchrun`, which '
                 "passes neither.",
+                doubt="" if named else "No command line of the project names this program.",
                 repair=Repair("Declare both spellings", _other_spelling(event)),
             )
             # Other scripts may start it by torchrun.
