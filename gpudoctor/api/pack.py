@@ -108,6 +108,7 @@ from gpudoctor.lint.events.data_loading import ItemRead as ItemRead
 from gpudoctor.lint.events.data_loading import Iterate as Iterate
 from gpudoctor.lint.events.data_loading import MakeLoader as MakeLoader
 from gpudoctor.lint.events.data_loading import MakeSampler as MakeSampler
+from gpudoctor.lint.events.data_loading import PickedAtRandom as PickedAtRandom
 from gpudoctor.lint.events.data_loading import SetEpoch as SetEpoch
 from gpudoctor.lint.events.data_loading import SkipBatches as SkipBatches
 from gpudoctor.lint.events.data_loading import Split as Split

@@ -143,6 +143,8 @@ class ToldToAll:
         """The block of a context of a library has ended."""
         self.cut_by_rank: list[Callable[[LibraryContext, Values, Location], None]] = []
         """The rank decides what `value[...]` is."""
+        self.picked: list[Callable[[LibraryContext, Value, Values, Location], None]] = []
+        """`value[index]`, with an index that this rank has found out for itself."""
         self.cut_off: list[Callable[[LibraryContext, Values, Values, Location], None]] = []
         """`value[:end]`, with an end that is not written there."""
         self.made_alone: list[Callable[[LibraryContext, Value], None]] = []

@@ -144,9 +144,11 @@ class ClockReading(Term):
 
 @dataclass(frozen=True)
 class OwnReading(Term):
-    """What each process has found out for itself at one occurrence of a call: the date, a name that nobody else has."""
+    """What each process has found out for itself at one occurrence of a call: the date, a name that nobody else has, a
+    number drawn from the `generator` of python or numpy."""
 
     occurrence: Hashable
+    generator: str = ""
 
 
 @dataclass(frozen=True)

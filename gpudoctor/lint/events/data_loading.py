@@ -90,6 +90,13 @@ class DrawsNoise(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PickedAtRandom(Event):
+    """Which samples are taken out of the data is drawn, from generators of the process: of torch, numpy or python."""
+
+    drawn_from: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BatchCut(Event):
     """Each rank takes its own rows of a batch of `loader`, of which all ranks have the whole."""
 

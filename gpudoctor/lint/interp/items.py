@@ -39,6 +39,7 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
     constant_of,
+    divergence_of,
     int_of,
     singleton,
     text_of,
@@ -155,8 +156,12 @@ def counter(m: Evaluator, node: ast.AST, label: str) -> Values:
 def item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     """`value[index]`: what another index gives on each rank is another thing on each rank."""
     found = _item_at(m, value, index, node)
+    depends = divergence_of(index.restrict(m.path))
+    if depends & Divergence.LOCAL and not depends & MAYBE_BY_RANK:
+        for note in HOOKS.picked:
+            note(m, value, index, m.place(node))
     # `chunks[rank]` hands each rank a part of its own.
-    if not any(each.divergence & Divergence.RANK for each in index.restrict(m.path)):
+    if not depends & Divergence.RANK:
         return found
     note_rank_decides(m, found)
     for told in HOOKS.cut_by_rank:

@@ -83,7 +83,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
 """Files that know nothing but what has a name that begins so."""
 ANALYSES = (
     "activation_checkpoint", "after_wrap", "collective_taint", "cut_ends", "data_parallel_replicas", "dropped_results",
-    "freezing", "iterable_datasets", "state_dicts", "swallowed_errors",
+    "freezing", "iterable_datasets", "picked_samples", "state_dicts", "swallowed_errors",
 )  # fmt: skip
 
 

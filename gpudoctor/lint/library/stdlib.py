@@ -77,8 +77,9 @@ def _queue_of_threads(call: Call) -> Values:
 @MODELS.callable("random.*", "numpy.random.*")
 def _random(call: Call) -> Values:
     identity = call.allocation_site()
-    call.emit(ReadOwn, call=call.name, identity=identity, drawn="numpy" if call.name.startswith("numpy") else "python")
-    return call.unknown(OwnReading(identity), "a random number", call.do.launch.found_apart)
+    generator = "numpy" if call.name.startswith("numpy") else "python"
+    call.emit(ReadOwn, call=call.name, identity=identity, drawn=generator)
+    return call.unknown(OwnReading(identity, generator), "a random number", call.do.launch.found_apart)
 
 
 @MODELS.callable("functools.partial")

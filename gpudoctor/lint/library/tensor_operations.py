@@ -24,7 +24,7 @@ from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.placement import ConstantMixed
 from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.events.training_step import ClearGradients
-from gpudoctor.lint.flow.condition import complement
+from gpudoctor.lint.flow.condition import Divergence, complement
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library import tensors
@@ -113,7 +113,10 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
     if isinstance(key, Tensor):
         # `scores[scores > 0.5]`: so many as the data says.
         picked = Extent.OF_DATA if key.extent is Extent.CHOICE else None
-        return part(do, tensor, None, node).map(lambda each: of_extent(each, picked))
+        # Rows that this rank has drawn are its own.
+        own = key.divergence & Divergence.LOCAL
+        rows = part(do, tensor, None, node).map(lambda each: of_extent(each, picked))
+        return rows.map(lambda each: _depending_on(each, own)) if own else rows
     label = do.text(node, 40) if isinstance(node, ast.Subscript) else ""
     found = part_of(do, whole, do.allocation_site(do.place(node)), do.place(node), label, key)
     # `x[0]` may be a number; `x[:n]` and `x[None]` are none.
@@ -122,6 +125,10 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
     sliced = any(isinstance(each, ast.Slice) for each in keys)
     reshaped = all(isinstance(each, ast.Constant) and each.value in (None, ...) for each in keys)
     return singleton(found if sliced or reshaped else replace(found, root=None))
+
+
+def _depending_on(value: Value, what: Divergence) -> Value:
+    return replace(value, dependence=value.dependence | what) if isinstance(value, Tensor) else value
 
 
 def _held_under(do: LibraryContext, tensor: Tensor, name: str) -> Values | None:

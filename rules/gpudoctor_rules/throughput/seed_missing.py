@@ -3,8 +3,11 @@
 ## What goes wrong
 
 Without a seed no two runs are alike: initial weights, dropout and augmentation differ, and whether a change has helped
-cannot be told from chance. And where each rank draws its batches at random by itself, one seed for all ranks gives
-them all the same batches: as many GPUs as there are do the work of one.
+cannot be told from chance. That no seed is set is advice, and reported only where this rule is selected.
+
+Where each rank draws its batches at random by itself, as in `data[torch.randint(len(data), (64,))]`, one seed for all
+ranks gives them all the same batches: as many GPUs as there are do the work of one. Of batches that are made up, as in
+a benchmark, that is advice as well.
 
 ## Fix
 
@@ -29,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.events.data_loading import Iterate, MakeLoader
+from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, PickedAtRandom
 from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -46,8 +49,9 @@ if TYPE_CHECKING:
 class SeedMissing(Rule):
     code = "GPU806"
     name = "seed-missing"
-    severity = Severity.INFO
-    needs = (Backward, Forward, InitGroup, Iterate, MakeLoader, SeedSet, Wrap)
+    severity = Severity.WARNING
+    advises_if_named = True
+    needs = (Backward, Forward, InitGroup, Iterate, MakeLoader, PickedAtRandom, SeedSet, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or not program.whole or program.cut_short:
@@ -68,21 +72,26 @@ class SeedMissing(Rule):
             return
         message = "No seed is set anywhere in this training: no two runs of it are alike."
         remedy = "Call `torch.manual_seed(seed + rank)` at the start of each process."
-        yield self.found(start.location, message, remedy=remedy)
+        yield self.found(start.location, message, remedy=remedy, severity=Severity.INFO)
 
     def _the_same(self, program: Program, seeds: list[SeedSet]) -> Iterator[Finding]:
-        drawn = _drawn(program)
-        seed = next((each for each in reversed(seeds) if each.call.startswith("torch.")), None)
+        picked = next((each for each in program.events(PickedAtRandom) if not each.context.evaluating), None)
+        drawn = _drawn(program, picked)
         # With generators of their own ranks may draw what they like.
-        if drawn is None or seed is None or program.may_name("Generator"):
+        if drawn is None or program.may_name("Generator") or any(_may_differ(each) for each in seeds):
             return
-        if any(_may_differ(each) for each in seeds):
+        generators = picked.drawn_from if picked is not None else {"torch"}
+        seeding = [next((each for each in reversed(seeds) if one in each.of), None) for one in sorted(generators)]
+        if any(each is None for each in seeding) or (seed := seeding[-1]) is None:
             return
+        how = f"`{seed.call}(seed + rank)`" if "." in seed.call else "`seed + rank`"
         yield self.found(
             seed.location,
             "All ranks set this same seed and then draw their batches at random: each of them trains on the same data.",
-            remedy="Give each rank its own: `torch.manual_seed(seed + rank)`.",
+            remedy=f"Give each rank its own: {how}.",
             because=[("drawn here, alike on all ranks", drawn)],
+            # What is made up costs nothing but time, as in a benchmark; of real data as many GPUs see what one would.
+            severity=None if picked is not None else Severity.INFO,
         )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -98,6 +107,7 @@ class SeedMissing(Rule):
                 f"Nobody had set a seed: rank 0 trained with {seeds[0]} and rank 1 with {seeds[1]}, which torch had "
                 "chosen by chance. No two runs are alike.",
                 remedy="Call `torch.manual_seed(seed + rank)` at the start of each process.",
+                severity=Severity.INFO,
             )
         set_at = recording.ranks[0].seeds[-1].place if recording.ranks[0].seeds else None
         if all(each.seeded for each in first) and len(set(seeds)) == 1 and set_at and _the_same_inputs(recording):
@@ -106,6 +116,7 @@ class SeedMissing(Rule):
                 f"All ranks set the seed {seeds[0]}, and the batches that they drew then were the same on all of them, "
                 f"in each of {len(recording.ranks[0].inputs)} steps that were looked at.",
                 remedy="Give each rank its own: `torch.manual_seed(seed + rank)`.",
+                severity=None if self.code in recording.suspected else Severity.INFO,
             )
 
     def could_show(self, recording: Recording) -> bool:
@@ -119,7 +130,7 @@ def _the_same_inputs(recording: Recording) -> bool:
     return varied and len(set(inputs)) == 1 and not any(rank.training_passes for rank in recording.ranks)
 
 
-def _drawn(program: Program) -> Location | None:
+def _drawn(program: Program, picked: PickedAtRandom | None) -> Location | None:
     """Where an input of a call that is learnt from was drawn at random, in a program without any loader."""
     # Noise that is alike beside batches that are not, as in a GAN, is no lost work.
     if program.has(MakeLoader, Iterate) or program.may_name("DataLoader"):
@@ -127,13 +138,13 @@ def _drawn(program: Program) -> Location | None:
     learnt = {identity for backward in program.events(Backward) for identity in backward.forwards}
     for call in program.events(Forward):
         for value in call.inputs if call.identity in learnt else ():
-            if isinstance(value, Tensor) and _is_random(value):
+            if not value.divergence & Divergence.LOCAL or value.batch_of is not None:
+                continue
+            if picked is not None:
+                return picked.location
+            if isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY:
                 return value.place
     return None
-
-
-def _is_random(value: Tensor) -> bool:
-    return value.origin is TensorOrigin.FACTORY and value.batch_of is None and bool(value.divergence & Divergence.LOCAL)
 
 
 def _may_differ(seed: SeedSet) -> bool:
