@@ -57,9 +57,10 @@ def failures_of(facts: Sequence[LogFact]) -> list[LoggedFailure]:
 def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
     stacks = [fact for fact in facts if isinstance(fact, CollectiveStack)]
     launched: set[str] = set()
+    programs: set[str] = set()
     for fact in facts:
         if isinstance(fact, LoggedCrash):
-            if (fact.ignored and not fact.type) or _of_starter(fact, launched):
+            if (fact.ignored and not fact.type) or _of_starter(fact, launched, programs):
                 continue
             told = _crash(fact)
             # Of an error whose traceback is not in the log, nobody knows whether it ended the process.
@@ -67,6 +68,7 @@ def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
             if _launchers_own(fact):
                 launched.add(fact.at.path)
             else:
+                programs.add(fact.program)
                 yield replace(told, cut=True) if bare else told
         elif isinstance(fact, Timeout):
             yield _timeout(fact, stacks)
@@ -84,10 +86,14 @@ def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
                 yield LoggedFailure(by, fact.at, fact.text, meaning.role, meaning, cut=tries)
 
 
-def _of_starter(crash: LoggedCrash, launched: set[str]) -> bool:
-    """It has no error, and begins behind that of the launcher, or what that one has told of a process: whoever had
-    started it fails for it."""
-    return not crash.type and not crash.by.is_known and crash.at.path in launched
+def _of_starter(crash: LoggedCrash, launched: set[str], programs: set[str]) -> bool:
+    """It has no error, or is of none of the programs that have told theirs, and begins behind that of the launcher, or
+    what that one has told of a process: whoever had started it fails for it."""
+    if crash.by.is_known or crash.by.tag or crash.at.path not in launched:
+        return False
+    if not crash.type:
+        return True
+    return bool(crash.program and programs - {""}) and crash.program not in programs
 
 
 def _launchers_own(crash: LoggedCrash) -> bool:
@@ -127,7 +133,9 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
     if told.type.endswith("SignalException"):
         # Of the launcher, and its place is that of whoever started it.
         place = None
-    library = told.frames[-1].library if told.frames and place is not None else ""
+    raised = told.frames[-1] if told.frames and place is not None else None
+    # Another process, or a thread, has met what is raised again here.
+    library = raised.library if raised is not None and raised.function != "reraise" else ""
     return LoggedFailure(by, crash.at, text, role, meaning, place, cut=crash.ignored or handler, library=library)
 
 

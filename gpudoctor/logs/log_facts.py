@@ -65,7 +65,7 @@ class LoggedFrame:
     @property
     def _of_python(self) -> bool:
         path = self._straight
-        on_windows = _OF_WINDOWS.match(path)
+        on_windows = _OF_WINDOWS.match(path) if path != self.path or path[1:2] == ":" else None
         # Who shows a log to others puts dots where a folder was.
         name = on_windows["module"] if on_windows else path.removeprefix(".../").removesuffix(".py")
         return path.startswith(("<string>", "<frozen")) or name in sys.stdlib_module_names
@@ -80,7 +80,7 @@ _FOREIGN = (
 )  # fmt: skip
 _COMPILED = (".pyx", ".pxd", ".pxi")
 """What Cython compiles: its calls show files that are not where the program runs."""
-_OF_WINDOWS = re.compile(r"[A-Za-z]:/.*/[Ll]ib/(?P<module>\w+)(?:\.py$|/)")
+_OF_WINDOWS = re.compile(r".*/[Ll]ib/(?P<module>\w+)(?:\.py$|/)")
 """Python's own files there: no folder tells its version."""
 _STARTED_BY = re.compile(
     r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?\w*env\w*|(?:virtual|v)envs?/[^/]+|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$"
@@ -129,6 +129,11 @@ class LoggedCrash:
         """Its calls, one a line, as `file.py:function`."""
         names = ((frame.path.replace("\\", "/").rpartition("/")[2], frame.function) for frame in self.frames)
         return "\n".join(f"{file}:{function}" for file, function in names)
+
+    @property
+    def program(self) -> str:
+        """The file of the user's from which the calls came; empty where that is not known."""
+        return "" if self.headless else next((frame.path for frame in self.frames if frame.own), "")
 
     @property
     def place(self) -> LoggedFrame | None:

@@ -88,7 +88,8 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
         if not others:
             error = next((one for one in kept if _stands_above(one, each)), None)
             if error is not None:
-                kept[kept.index(error)] = replace(error, place=each.place)
+                by = error.by if error.by.is_known else each.by
+                kept[kept.index(error)] = replace(error, by=by, place=each.place)
             if error is not None or (each.place is None and each.text == CUT and not each.by.is_known):
                 kept.remove(each)
             continue
@@ -128,7 +129,8 @@ def _stands_above(error: LoggedFailure, calls: LoggedFailure) -> bool:
     """An error without calls right before calls without an error: some loggers write it first."""
     bare = error.cut and error.text != CUT and error.place is None
     between = calls.at.line - error.at.line - error.text.count("\n") - 1
-    return bare and calls.text == CUT and error.by == calls.by and error.at.path == calls.at.path and between in (0, 1)
+    one = error.by == calls.by or not (error.by.is_known or error.by.tag)
+    return bare and calls.text == CUT and one and error.at.path == calls.at.path and between in (0, 1)
 
 
 def _native(each: LoggedFailure) -> bool:

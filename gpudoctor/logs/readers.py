@@ -130,6 +130,7 @@ _TELLING = re.compile(
             r"can't open file '",
             r"\\n(?:['\"], ['\"])?\s+File ",
             _RUN_BEGINS,
+            r": \[Errno \d+\] ",
             # The last line of a traceback is all that some logs keep of one.
             r"(?:Error|Exception|Exit)\s*:(?: |$)",
         )
@@ -141,7 +142,19 @@ _STRETCHES = tuple(
     word.encode()
     for word in (
         *("Error", "Exception", "Traceback", 'File "', "Thread ", "terminate", "exitcode", "return code", "      : "),
-        *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
+        *(
+            "[Errno ",
+            "death signal",
+            "SIG",
+            "fault",
+            "Bus error",
+            "ssertion",
+            "mismatch",
+            "oom",
+            "OOM",
+            "Out of memory",
+            "slurm",
+        ),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "noticed that process", "Process name: "),
         *("EI00", "ray::", "EJ0001", "EE1002", "EL0004", "execute failed", "process group for", "rank="),
@@ -495,7 +508,7 @@ _NOTICE = re.compile(
     r"Error response from daemon|nvidia-container-cli: |ErrImagePull|ImagePullBackOff|node was low on resource|"
     r"enough slots available|Permission denied \(publickey|Host key verification failed|"
     r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch|Task launch)|"
-    r"CUDA error: (?!out of memory)\w|SignalException: Process \d+ got signal|"
+    r"(?<![`'\"])CUDA error: (?!out of memory)\w|SignalException: Process \d+ got signal|"
     r"pmixp_coll\w*: .*collective timeout|pmixp_client.* status = -61\b|mlx[45]: \S+: got completion with error|"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
     # Every process that comes before the first one is refused for a moment; these do not come by themselves.

@@ -85,9 +85,9 @@ _FRONTS = (
     re.compile(r"\[\d+,mpirank:(?P<rank>\d+),(?P<host>[\w.-]+)\]<std(?:out|err)>:\s?"),
     # mpirun --tag-output
     re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
-    # Ray
+    # Ray and vLLM
     re.compile(
-        r"\((?P<tag>(?:[\w.:]+(?:\[rank=(?P<rank>\d+)\])?(?:\([^)]*\))? )?pid=\d+)(?:, ip=(?P<host>[\w.:]+))?\)\s?"
+        r"\((?P<tag>(?:[\w.:]+(?:[\[ ]rank=(?P<rank>\d+)\]?)?(?:\([^)]*\))? )?pid=\d+)(?:, ip=(?P<host>[\w.:]+))?\)\s?"
     ),
     # srun --label, where what follows is surely a line of its own.
     re.compile(

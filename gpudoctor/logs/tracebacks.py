@@ -18,6 +18,8 @@ _FRAME = re.compile(
 )
 ERROR_ALONE = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit)|Exception):(?: \S|\s*$)")
 """The last line of a traceback that stands alone."""
+_UNTYPED = re.compile(r"[A-Za-z][\w' -]{1,80}: (?P<text>\[Errno \d+\] .+)")
+"""What a program writes of an error that it has caught, where the number tells its kind."""
 _BARE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception)\s*$")
 """The same where it has no text, behind what names its process."""
 STARTS_PYTHON = (
@@ -110,6 +112,11 @@ class _OpenTraceback:
         if len(self.frames) < _MOST_FRAMES:
             self.frames.append(frame)
             self.source = ""
+
+    @property
+    def of_destructor(self) -> bool:
+        """Python prints such an error and goes on."""
+        return not self.headless and bool(self.frames) and self.frames[0].function == "__del__"
 
     def notebook(self, text: str) -> bool:
         """A line as notebooks show calls, and the source below each."""
@@ -220,6 +227,9 @@ class TracebackReader:
             yield earlier
         elif _FRAME.match(text) or ERROR_ALONE.match(text) or (self._spawned is not None and _BARE.match(text)):
             self._headless(by, text, at)
+        elif untyped := _UNTYPED.match(text):
+            # Whether it ended the process is not told.
+            yield LoggedCrash(by, at, "OSError", untyped["text"].rstrip(), (), headless=True, ignored=True)
 
     def end(self) -> Iterator[LoggedCrash]:
         """What was open when the file ended."""
@@ -326,7 +336,7 @@ class TracebackReader:
             opened.called_by,
             mixed=opened.mixed,
             headless=opened.headless,
-            ignored=opened.ignored,
+            ignored=opened.ignored or opened.of_destructor,
         )
         opened.begun -= times
         if opened.begun <= 0:

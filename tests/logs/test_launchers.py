@@ -103,6 +103,13 @@ def test_whoever_started_the_launcher_fails_after_it(tmp_path: Path) -> None:
     assert (first.by.rank, first.place, first.summary) == (2, None, "exit code 1")
 
 
+def test_whoever_started_the_launcher_raises_an_error_of_its_own(tmp_path: Path) -> None:
+    ended = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 1 (pid: 178) of"
+    starter = TRACEBACK.replace("train.py", "start.py").replace("KeyError: 'label'", "JobError: trainer failed")
+    first = read(tmp_path, f"{TRACEBACK}{ended}\n{starter}").first
+    assert (first.by.local_rank, first.place.path, first.text) == (1, "/job/train.py", "KeyError: 'label'")
+
+
 def test_whoever_started_the_launcher_is_cut_off(tmp_path: Path) -> None:
     ended = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 178) of"
     starter = 'Traceback (most recent call last):\n  File "/job/start.py", line 8, in main\n    launch(command)\n'
@@ -314,6 +321,11 @@ def test_what_stands_behind_the_error_of_a_rank_that_lost_another_is_not_first(t
 def test_an_error_without_a_name_of_one_of_several_tasks(tmp_path: Path) -> None:
     found = read(tmp_path, f"{TRACEBACK}srun: error: n1: tasks 2-7: Exited with exit code 1\n")
     assert (found.first.by, [each.ranks for each in found.following]) == (Speaker(), [(2, 3, 4, 5, 6, 7)])
+
+
+def test_an_error_that_advice_quotes_is_no_failure(tmp_path: Path) -> None:
+    advice = "If you get `CUDA error: invalid device function` errors, the above might be the cause\n"
+    assert read(tmp_path, advice).first is None
 
 
 def test_a_warning_of_the_scheduler_is_no_failure(tmp_path: Path) -> None:

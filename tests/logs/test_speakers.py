@@ -40,6 +40,7 @@ from tests.logs.samples import TRACEBACK, prefixed, read, timeout
         ("2025-10-31 03:11:02,473 - tuner.cli - INFO - [rank3]: ", Speaker(rank=3)),
         ("ERROR: ", Speaker()),
         ("CRITICAL [job.util:158, rank=3] ", Speaker(rank=3)),
+        ("(VllmWorker rank=3 pid=9) ", Speaker(rank=3, tag="VllmWorker rank=3 pid=9")),
         ("(Worker pid=9) ERROR 05-22 10:26:17 [executor.py:870] ", Speaker(tag="Worker pid=9")),
     ],
 )

@@ -68,6 +68,25 @@ def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
     assert (first.summary, first.place and first.place.line) == ("KeyError: 'image'", 20)
 
 
+def test_an_error_of_a_destructor_does_not_end_its_process(tmp_path: Path) -> None:
+    """Also where the line before, in which Python says so, is not in the log."""
+    ignored = TRACEBACK.replace("in main", "in __del__")
+    first = read(tmp_path, f"{ignored}step 9\n\n{TRACEBACK.replace('label', 'image')}").first
+    assert first.text == "KeyError: 'image'"
+
+
+def test_an_error_that_a_program_tells_by_its_number(tmp_path: Path) -> None:
+    calls = '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/job/train.py", line 38, in save\n'
+    found = read(tmp_path, f"Training failed: [Errno 17] File exists: '/out'\n{calls}[rank1]:     os.mkdir(out)\n")
+    assert (found.first.by.rank, found.first.place.line, found.sure) == (1, 38, False)
+    assert found.first.text == "OSError: [Errno 17] File exists: '/out'"
+
+
+def test_a_text_that_a_box_has_broken_behind_its_place(tmp_path: Path) -> None:
+    text = PEER.replace("534] ", "534] \n")
+    assert read(tmp_path, text).first.role is FailureRole.PEER
+
+
 def test_a_rank_of_a_spawn_of_which_only_the_begin_is_left(tmp_path: Path) -> None:
     log = '-- Process 3 terminated with the following error:\nTraceback (most recent call last):\n  File "/home/x/spa'
     first = read(tmp_path, log).first
@@ -332,7 +351,9 @@ def test_a_traceback_all_of_which_is_indented(call: str, tmp_path: Path) -> None
     ("inner", "library"),
     [
         ('  File "D:\\anaconda3\\envs\\t\\lib\\os.py", line 675, in __getitem__', "Python"),
+        ('  File "path\\venv\\lib\\multiprocessing\\reduction.py", line 60, in dump', "Python"),
         ('  File "/usr/lib/python3.10/os.py", line 225, in makedirs', "Python"),
+        ('  File "/opt/conda/lib/python3.11/site-packages/torch/_utils.py", line 769, in reraise', None),
         ('  File ".../shutil.py", line 748, in rmtree', "Python"),
         ('  File "mtrand.pyx", line 1126, in mtrand.RandomState.choice', "mtrand"),
         ('  File "/tmp/pip/9f/site-packages/site-packages/torch/serialization.py", line 9, in load', "torch"),
@@ -341,10 +362,10 @@ def test_a_traceback_all_of_which_is_indented(call: str, tmp_path: Path) -> None
         ('  File "/job/model.py", line 9, in forward', ""),
     ],
 )
-def test_the_line_is_the_programs_own_and_who_raised_it_is_told(tmp_path: Path, inner: str, library: str) -> None:
+def test_the_line_is_the_programs_own_and_who_raised_it_is_told(tmp_path: Path, inner: str, library: str | None) -> None:
     text = f'{BEGIN}:\n  File "/job/train.py", line 20, in main\n    work()\n{inner}\n    work()\nValueError: bad\n'
     first = read(tmp_path, text).first
-    assert (first.place.path, first.library) == ("/job/train.py" if library else "/job/model.py", library)
+    assert (first.place.path, first.library) == ("/job/model.py" if library == "" else "/job/train.py", library or "")
 
 
 def test_numbers_that_something_has_put_in_front_of_lines(tmp_path: Path) -> None:

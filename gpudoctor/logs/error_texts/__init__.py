@@ -120,7 +120,13 @@ def _surely_of(text: str) -> str:
 
 
 def _goes_on(line: str, further: str) -> bool:
-    return not further or further[0].isspace() or further[0].islower() or ":" in (line[-1:], further[-1:])
+    if not further or further[0].isspace() or further[0].islower() or ":" in (line[-1:], further[-1:]):
+        return True
+    return _PLACE_ALONE.fullmatch(line) is not None
+
+
+_PLACE_ALONE = re.compile(r"(?:[\w.]+: )?\[\S+:\d+\]\s*")
+"""Where in native code an error was raised: what it says stands behind."""
 
 
 def meaning_by_kind(text: str) -> ErrorText | None:
