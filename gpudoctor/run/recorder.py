@@ -17,6 +17,7 @@ from gpudoctor.run import clock
 from gpudoctor.run.append_log import ByCalls, InMemory, appended
 from gpudoctor.run.places import own_place
 from gpudoctor.run.protocol import VIRTUAL_NODE
+from gpudoctor.run.stand_ins import standing_for
 
 MOST_BYTES = 20_000_000
 """Of one process; what comes later is only counted."""
@@ -112,7 +113,7 @@ class Recorder:
         """The same function, of whose calls `note` is told first what each is given."""
         told = self.guarded(note)
 
-        @functools.wraps(called)
+        @standing_for(called)
         def watched(*args: Any, **keywords: Any) -> Any:
             told(*args, **keywords)
             return called(*args, **keywords)
@@ -123,7 +124,7 @@ class Recorder:
         """The same function, of whose calls `note` is told what each has returned, and what it was given."""
         told = self.guarded(note)
 
-        @functools.wraps(called)
+        @standing_for(called)
         def watched(*args: Any, **keywords: Any) -> Any:
             returned = called(*args, **keywords)
             told(returned, *args, **keywords)

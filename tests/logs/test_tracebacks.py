@@ -362,7 +362,7 @@ def test_a_traceback_all_of_which_is_indented(call: str, tmp_path: Path) -> None
         ('  File "/job/model.py", line 9, in forward', ""),
     ],
 )
-def test_the_line_is_the_programs_own_and_who_raised_it_is_told(tmp_path: Path, inner: str, library: str | None) -> None:
+def test_the_line_is_of_the_program_and_who_raised_it_is_told(tmp_path: Path, inner: str, library: str | None) -> None:
     text = f'{BEGIN}:\n  File "/job/train.py", line 20, in main\n    work()\n{inner}\n    work()\nValueError: bad\n'
     first = read(tmp_path, text).first
     assert (first.place.path, first.library) == ("/job/model.py" if library == "" else "/job/train.py", library or "")

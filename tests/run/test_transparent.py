@@ -17,6 +17,16 @@ import os, sys
 print(sys.argv, __name__, __file__, os.getcwd(), sys.path[0], sys.stdin.isatty())
 print("problem", file=sys.stderr)
 """
+WARNS = """
+import torch
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+net = torch.nn.Linear(2, 1)
+DistributedDataParallel(net, check_reduction=True)
+dist.destroy_process_group()
+"""
 
 
 def test_a_script_gets_what_python_would_give_it(tmp_path: Path) -> None:
@@ -46,6 +56,15 @@ def test_how_a_script_ends_is_its_own(tmp_path: Path, ending: str) -> None:
     assert (watched.status, watched.out) == (shown, alone.stdout)
     assert watched.err.startswith(alone.stderr)
     assert watched.report["status"] == shown
+
+
+def test_a_warning_shows_the_line_of_the_program(tmp_path: Path) -> None:
+    """Of what we have put in the place of torch's own, no line is shown."""
+    require_torch()
+    (tmp_path / "train.py").write_text(WARNS)
+    alone = plain(tmp_path, sys.executable, "train.py")
+    assert "train.py:8: FutureWarning" in alone.stderr
+    assert watch(tmp_path, "train.py").err.startswith(alone.stderr)
 
 
 def test_a_sitecustomize_of_the_user_is_imported(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import ListOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import library_name_of
+from gpudoctor.lint.domain.group import Group, group_of
 from gpudoctor.lint.domain.symbols import Length
 from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
@@ -87,7 +88,8 @@ def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[
     found: list[Mark] = []
     # Scaled in place before, it is no average of this rank any more.
     plain = target is not None and target.mean and call.do.flag(target, TensorState.scaled) is NO
-    if plain and effect.adds_up and _adds(call):
+    group = group_of(call.given("group"))
+    if plain and effect.adds_up and _adds(call) and not (isinstance(group, Group) and group.alone):
         found.append(Mark(MarkKind.SUM, call.place, label))
     if effect.adds_up and effect.result_on:
         found.append(Mark(MarkKind.ON_ONE_RANK, call.place, label, call.given(effect.result_on)))

@@ -12,6 +12,8 @@ class Group(Allocated):
 
     whole: bool = False
     """All processes are in it, as in one that is made for another backend."""
+    alone: bool = False
+    """One process is in it."""
 
 
 @dataclass(frozen=True)

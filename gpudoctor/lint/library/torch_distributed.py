@@ -159,7 +159,7 @@ def _new_group(call: Call, effect: GroupEffect) -> Values:
         group_exists=group_exists(call.do), members=divergence_of(_members(call)), makes_group=True,
     )  # fmt: skip
     whole = call.name == "torch.distributed.new_group" and not call.open_ended and call.arg(0, "ranks") is None
-    made = singleton(Group(call.allocation_site(), call.place, call.label, whole))
+    made = singleton(Group(call.allocation_site(), call.place, call.label, whole, _of_one(call)))
     # These give the group of this rank, and all of them.
     return singleton(TupleOf((made, new_list(call.do, [made], call.node, exact=False)))) if effect.returns_all else made
 
@@ -167,10 +167,14 @@ def _new_group(call: Call, effect: GroupEffect) -> Values:
 def _members(call: Call) -> list[Value]:
     """Who is in the group; a rank that makes a group for itself alone is left out."""
     ranks = call.arg(0, "ranks")
-    only = single_of(ranks)
-    items = known_items(call.do, only)
-    alone = items is not None and len(items) == 1
-    return [] if alone or ranks is None else flatten(call.do, [*ranks, *call.do.items_of(ranks, call.node)])
+    if ranks is None or _of_one(call):
+        return []
+    return flatten(call.do, [*ranks, *call.do.items_of(ranks, call.node)])
+
+
+def _of_one(call: Call) -> bool:
+    items = known_items(call.do, single_of(call.arg(0, "ranks")))
+    return items is not None and len(items) == 1
 
 
 @MODELS.callable(*(name for name in functions("collective") if name.rpartition(".")[0] == "torch.distributed"))

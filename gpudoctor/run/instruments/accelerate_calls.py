@@ -16,6 +16,7 @@ from torch.utils.data.distributed import DistributedSampler
 from gpudoctor.run.import_hooks import when_imported
 from gpudoctor.run.instruments.losses import divided_by
 from gpudoctor.run.places import called_by_own
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -72,7 +73,7 @@ class _Accelerators:
         """Count how often a context is entered, and how often it holds the step back."""
         called, noted = getattr(owner, name), self._guarded(self._note_entered)
 
-        @functools.wraps(called)
+        @standing_for(called)
         def watched(accelerator: Any, *args: Any, **keywords: Any) -> Any:
             return _entered(called(accelerator, *args, **keywords), functools.partial(noted, accelerator))
 
@@ -173,7 +174,7 @@ class _Schedules:
         """Watch where schedules are made, and how they step."""
         step, stepped = prepared.step, self._state.recorder.guarded(self._note_step)
 
-        @functools.wraps(step)
+        @standing_for(step)
         def watched_step(scheduler: Any, *args: Any, **keywords: Any) -> None:
             inner = scheduler.scheduler
             before = getattr(inner, "last_epoch", None)

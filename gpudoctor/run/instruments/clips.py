@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import types
@@ -15,6 +14,7 @@ from torch.amp.grad_scaler import GradScaler, OptState
 from torch.nn.utils import clip_grad
 
 from gpudoctor.run.import_hooks import when_imported
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -81,7 +81,7 @@ class Clips:
     def _watched(self, clip: Callable[..., Any]) -> Callable[..., Any]:
         note = self._state.recorder.guarded(self._note)
 
-        @functools.wraps(clip)
+        @standing_for(clip)
         def watched(parameters: Any, *args: Any, **keywords: Any) -> Any:
             if torch.compiler.is_compiling() or _only_asks(args[0] if args else keywords.get("max_norm")):
                 return clip(parameters, *args, **keywords)

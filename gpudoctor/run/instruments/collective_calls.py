@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import time
 import weakref
@@ -19,6 +18,7 @@ from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import CollectiveEffect
 from gpudoctor.run.instruments import listener
 from gpudoctor.run.places import called_by_own
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from gpudoctor.manifest.compiled import Declared
@@ -134,7 +134,7 @@ class Exchanges:
         guarded = self._state.recorder.guarded
         begin, end = guarded(self._begin), guarded(self._end)
 
-        @functools.wraps(call)
+        @standing_for(call)
         def watched(*args: Any, **keywords: Any) -> Any:
             if torch.compiler.is_compiling():
                 return call(*args, **keywords)
@@ -147,7 +147,7 @@ class Exchanges:
         return watched
 
     def _done_by(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(method)
+        @standing_for(method)
         def watched(work: Any, *args: Any, **keywords: Any) -> Any:
             if not torch.compiler.is_compiling() and self.under_way:
                 self._forget(work)

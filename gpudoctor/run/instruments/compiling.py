@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gpudoctor.run.stand_ins import standing_for
+
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
 
@@ -15,7 +17,7 @@ def watch(state: State) -> None:
     """Have those leave that asked for it."""
     compiled, tell = torch.compile, state.recorder.guarded(functools.cache(_tell))
 
-    @functools.wraps(compiled)
+    @standing_for(compiled)
     def watched(*args: Any, **keywords: Any) -> Any:
         for leave in state.before_compiling:
             leave()

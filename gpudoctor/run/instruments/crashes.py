@@ -18,6 +18,7 @@ from gpudoctor.run.instruments.listener import collectives
 from gpudoctor.run.instruments.models import tell_searches
 from gpudoctor.run.places import is_own
 from gpudoctor.run.protocol import FATAL
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -67,11 +68,11 @@ def _watch_children(state: State, tell: Callable[..., None]) -> None:
     """What `multiprocessing` starts prints its exceptions itself, and its parent need not look at the exit code."""
     begin = BaseProcess._bootstrap  # type: ignore[attr-defined]
 
-    @functools.wraps(begin)
+    @standing_for(begin)
     def begun(self: BaseProcess, *args: Any, **kwargs: Any) -> Any:
         run = self.run
 
-        @functools.wraps(run)
+        @standing_for(run)
         def watched() -> None:
             with _EndOfChild(functools.partial(tell, state, of_child=True)):
                 run()
@@ -88,9 +89,9 @@ def _watch_spawned(state: State, tell: Callable[..., None]) -> None:
     spawn = sys.modules["torch.multiprocessing.spawn"]
     wrap = vars(spawn)["_wrap"]
 
-    @functools.wraps(wrap)
+    @standing_for(wrap)
     def watched(target: Callable[..., Any], *args: Any) -> None:
-        @functools.wraps(target)
+        @standing_for(target)
         def watched_target(*given: Any) -> Any:
             # Such processes end without what `atexit` was given.
             with _EndOfChild(functools.partial(tell, state), functools.partial(state.recorder.guarded(_over), state)):

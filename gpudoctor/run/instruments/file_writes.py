@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ import torch
 from gpudoctor.run.instruments.fingerprints import tensors_in
 from gpudoctor.run.instruments.state import Span
 from gpudoctor.run.places import called_by_own
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -31,7 +31,7 @@ def watch(state: State) -> None:
     save = torch.save
     told = state.recorder.guarded(_tell)
 
-    @functools.wraps(save)
+    @standing_for(save)
     def watched(obj: Any, f: Any, *args: Any, **keywords: Any) -> None:
         told(state, obj, f)
         with Span(state, "save"):

@@ -20,6 +20,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.run.clock import perf_counter
 from gpudoctor.run.instruments.fingerprints import content_of, print_of, table_of
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -92,7 +93,7 @@ class _Loaders:
         over, state = self._state.recorder.guarded(self._over), self._state
         beginning = self._beginning
 
-        @functools.wraps(start)
+        @standing_for(start)
         def watched_start(loader: Any) -> Any:
             begin(loader)
             iterator = None
@@ -102,7 +103,7 @@ class _Loaders:
                 end(loader, iterator)
             return iterator
 
-        @functools.wraps(draw)
+        @standing_for(draw)
         def watched_draw(iterator: Any) -> Any:
             index = draw(iterator)
             here = None if beginning else getattr(iterator, _PASS, None)
@@ -113,7 +114,7 @@ class _Loaders:
                 drawn(iterator, index)
             return index
 
-        @functools.wraps(following)
+        @standing_for(following)
         def watched_next(iterator: Any) -> Any:
             # As a `Span` does, in one function: this comes with each batch.
             rests = state.resting

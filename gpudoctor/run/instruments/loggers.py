@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.run.import_hooks import when_imported
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -54,7 +55,7 @@ class _OpenedLoggers:
     def _watched(self, opens: Any, called: str, own: int) -> Any:
         note = self._state.recorder.guarded(self._note)
 
-        @functools.wraps(opens)
+        @standing_for(opens)
         def watched(*args: Any, **keywords: Any) -> Any:
             note(called, args[own:], keywords)
             return opens(*args, **keywords)

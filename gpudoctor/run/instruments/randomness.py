@@ -15,6 +15,7 @@ from torch.utils import data
 
 from gpudoctor.run.import_hooks import when_imported
 from gpudoctor.run.instruments.fingerprints import content_of
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -47,7 +48,7 @@ def _watch_seeds(state: State) -> None:
     seed = torch.manual_seed
     told = state.recorder.guarded(_RandomnessLog(state).seed)
 
-    @functools.wraps(seed)
+    @standing_for(seed)
     def watched(number: Any) -> torch.Generator:
         # Workers of a loader are seeded by torch, before they can be known as workers.
         if not torch.compiler.is_compiling() and not sys._getframe(1).f_code.co_filename.endswith(_OF_WORKERS):
@@ -70,7 +71,7 @@ def _watch_numpy(state: State) -> None:
 
 
 def _noticed(state: State, seed: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(seed)
+    @standing_for(seed)
     def watched(*args: Any, **keywords: Any) -> Any:
         # Without a number it is the system that chooses.
         state.seeded = state.seeded or bool(args or keywords)

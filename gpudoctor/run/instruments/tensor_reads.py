@@ -15,6 +15,7 @@ from torch.utils.data import get_worker_info
 
 from gpudoctor.run.instruments import collective_calls
 from gpudoctor.run.places import is_own
+from gpudoctor.run.stand_ins import standing_for
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.collective_calls import Exchanges, SumOnDevice
@@ -54,7 +55,7 @@ def _pass_by_optimizers() -> None:
     for module in _optimizers():
         value, item = vars(module)[_VALUE], torch.Tensor.item
 
-        @functools.wraps(value)
+        @standing_for(value)
         def watched(given: Any, value: Any = value, item: Any = item) -> Any:
             # Who compiles them has made us leave.
             try:

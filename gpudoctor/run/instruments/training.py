@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import os
 import resource
@@ -29,6 +28,7 @@ from gpudoctor.run.instruments.state import Span, State
 from gpudoctor.run.instruments.stepped import Stepped
 from gpudoctor.run.instruments.termination import tell_handler
 from gpudoctor.run.protocol import ENOUGH
+from gpudoctor.run.stand_ins import standing_for
 
 _SHARD_MARKS = ("to_local", "_is_flat_param", "_fsdp_flattened")
 """What a parameter has of which each rank holds a part: that of `fully_shard`, and those of FSDP1."""
@@ -74,7 +74,7 @@ def watch(state: State) -> None:
     before_backward = guarded(steps.before_backward)
     backward = torch.autograd.backward
 
-    @functools.wraps(backward)
+    @standing_for(backward)
     def watched(*args: Any, **keywords: Any) -> None:
         if state.resting:
             state.backwards += 1

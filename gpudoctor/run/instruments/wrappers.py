@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from gpudoctor.run.instruments.fingerprints import print_of, tensors_in
 from gpudoctor.run.instruments.models import moves_alone
 from gpudoctor.run.instruments.state import Span, State
+from gpudoctor.run.stand_ins import standing_for
 
 _NONE = object()
 """In the place of what a forward returns."""
@@ -36,7 +36,7 @@ def _watch_making(state: State, kind: type[nn.Module]) -> None:
     make = kind.__init__
     told, noted = state.recorder.guarded(_tell), state.recorder.guarded(state.wrappers.add)
 
-    @functools.wraps(make)
+    @standing_for(make)
     def watched(self: nn.Module, module: nn.Module, *args: Any, **keywords: Any) -> None:
         # Before it is made: a rank that fails or waits in there has said what it was about to do.
         told(state, kind.__name__, self, module, args, keywords)
@@ -78,7 +78,7 @@ def _watch_forward(state: State, kind: type[nn.Module]) -> None:
     follow = state.recorder.guarded(_BufferCopies(state).follow)
     note = state.recorder.guarded(_note_input)
 
-    @functools.wraps(forward)
+    @standing_for(forward)
     def watched(self: nn.Module, *args: Any, **keywords: Any) -> Any:
         # Inside of `torch.compile` whatever we do would break the graph.
         if is_compiling():

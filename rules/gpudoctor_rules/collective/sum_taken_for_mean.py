@@ -14,6 +14,7 @@ Divide by `dist.get_world_size()` after the reduction, or let NCCL do it: `op=di
 ## Silent when
 
 It is divided or multiplied by anything before it is shown, but for the number of batches; the operation is not the sum;
+the group has one rank;
 what is reduced is a count, a sum over the batch (`reduction="sum"`), or anything that is not certainly a mean.
 
 ## Sources
@@ -60,7 +61,9 @@ class SumTakenForMean(Rule):
         if self.code not in recording.suspected:
             return
         for line in added_up(recording):
-            shown = [each for each in answers(recording, line) if each.sum.op == "SUM"]
+            # In a group of one rank nothing is added.
+            sums = (each for each in answers(recording, line) if each.sum.op == "SUM")
+            shown = [each for each in sums if each.sum.after != each.sum.before]
             whole = [each for each in shown if each.result.relation == "result"]
             # Divided anywhere, the sum itself is only on its way.
             if whole and not any(each.result.relation == "mean" for each in shown):
