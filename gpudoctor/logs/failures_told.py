@@ -56,6 +56,7 @@ def failures_of(facts: Sequence[LogFact]) -> list[LoggedFailure]:
 
 def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
     stacks = [fact for fact in facts if isinstance(fact, CollectiveStack)]
+    timed = {fact.by.rank for fact in facts if isinstance(fact, Timeout)}
     launched: set[str] = set()
     programs: set[str] = set()
     for fact in facts:
@@ -72,6 +73,8 @@ def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
                 yield replace(told, cut=True) if bare else told
         elif isinstance(fact, Timeout):
             yield _timeout(fact, stacks)
+        elif isinstance(fact, CollectiveStack) and fact.by.rank not in timed:
+            yield _timeout(Timeout(fact.by, fact.at, "", None, None, 0.0), stacks)
         elif isinstance(fact, ProcessExit):
             launched.add(fact.at.path)
             yield _exit(fact)

@@ -106,7 +106,7 @@ _TELLING = re.compile(
             r"noticed that process rank|\bProcess name: (?:\[\[|\d+\s*$)|\bExit code: +\d+\s*$",
             r"Worker \w+ pid \d+ died, exit code",
             r"MPI_ABORT was invoked on rank|^\s*(?:with )?[Ee]rrorcode|application called MPI_Abort",
-            r"Memory access fault by GPU",
+            r"(?:Memory access fault|HW Exception) by GPU|\] NPU out of memory",
             r"Horovod has been shut down",
             r"did not receive grad for rank",
             r"client socket has failed to connect",
@@ -492,7 +492,8 @@ _NOTICE = re.compile(
     r"SIG\w+ (?:\(@\w+\) )?received (?:at time|by PID)|"
     r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip|cpp|cc|c|h):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
     r"watchdog thread terminated with exception|Rank \d+\] Some NCCL operations have failed|"
-    r"Memory access fault by GPU|memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
+    r"(?:Memory access fault|HW Exception) by GPU|\] NPU out of memory|"
+    r"memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
     r"closing signal SIG|raised from checkTimeout|WorkNCCL::checkTimeout\(|failed to send a keep-alive|"
     r"waiting on exit barrier|"
     r"application crash on rank|"

@@ -485,6 +485,8 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("RuntimeError: CUDA error: device-side assert triggered", "index"),
     ("RuntimeError: CUDA error: an illegal memory access was encountered", "read or wrote"),
     ("Memory access fault by GPU node-2 (Agent handle: 0x55) on address 0x7f. Reason: Page not present", "read or wr"),
+    ("HW Exception by GPU node-9 (Agent handle: 0x5ea50312c910) reason :GPU Hang", "hardware"),
+    ("RuntimeError: setStorage: sizes [320], requiring a storage are out of bounds for storage of size 0", "freed"),
     ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "has failed"),
     ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "no kernels"),
     ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040)", "driver is older"),

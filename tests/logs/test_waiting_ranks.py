@@ -49,6 +49,7 @@ def test_ranks_that_waited_under_unlike_numbers(tmp_path: Path) -> None:
             2,
             FailureRole.WAIT,
         ),
+        ("[rank2]:[E615 21:49:22.1 compiler_depend.ts:444] NPU out of memory. NPUWorkspa", 2, FailureRole.OWN),
         ("init.cc:1 NCCL WARN Mismatched collective detected, please check at and around rank 39", 39, FailureRole.OWN),
     ],
 )
@@ -107,14 +108,15 @@ def test_different_collectives_under_one_number(tmp_path: Path) -> None:
     assert found.missing.mismatch
 
 
-def test_the_line_of_the_collective(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [timeout(0, 880), ""], ids=["watchdog", "the stack alone"])
+def test_the_line_of_the_collective(before: str, tmp_path: Path) -> None:
     stack = (
         "\n[rank0]:[E602 11:17:52 ProcessGroupNCCL.cpp:670] Stack trace of the failed collective: \n"
         "#0 all_reduce from /opt/conda/lib/python3.10/site-packages/torch/distributed/distributed_c10d.py:2501\n"
         "#1 mean from /job/train.py:44\n#2 main from /job/train.py:90\n\nmore\n"
     )
-    first = read(tmp_path, timeout(0, 880) + stack).first
-    assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 44, "mean")
+    first = read(tmp_path, before + stack).first
+    assert (first.role, first.place.path, first.place.line) == (FailureRole.WAIT, "/job/train.py", 44)
 
 
 def test_a_rank_that_stands_in_the_error_itself(tmp_path: Path) -> None:

@@ -151,6 +151,13 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         library="cuda",
     ),
     ErrorText(
+        r"HW Exception by GPU",
+        _OWN,
+        "A GPU of AMD stopped with an exception of its hardware; the text says which, as a kernel that hung.",
+        "Look into the kernel's log of the node (`dmesg | grep amdgpu`), and leave this GPU out if it does so again.",
+        library="driver",
+    ),
+    ErrorText(
         r"system not yet initialized|Fabric ?[Mm]anager|CUDA error 802|Error 802",
         _OWN,
         "The node's GPUs are joined by NVSwitch, and the service for that (Fabric Manager) is not running, or is of "

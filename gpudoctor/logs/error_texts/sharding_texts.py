@@ -8,6 +8,14 @@ _OWN = FailureRole.OWN
 
 SHARDING_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
+        r"setStorage: .* out of bounds for storage of size 0",
+        _OWN,
+        "The memory of a parameter was freed: mostly by FSDP, which gives it back between forwards, where a module "
+        "inside of the model was called and not the wrapper.",
+        "Call the wrapped model, or gather its parameters first (`FSDP.summon_full_params`).",
+        likely=("GPU102",),
+    ),
+    ErrorText(
         r"module (?:inputs and input|outputs and output)_layouts should have same length",
         _OWN,
         "The plan of `parallelize_module` gives this module another number of layouts than it has inputs or outputs.",
