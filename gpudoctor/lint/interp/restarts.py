@@ -279,7 +279,8 @@ class AssumedLaunch(Position):
         return bool(self.open_loops) and ("ranks", self.open_loops[-1].event.location) in self.assumptions
 
     def assume_counted(self, counter: Hashable = None) -> None:
-        if counter is not None or not self.counts_ranks:
+        # What is only tried has started nothing.
+        if not self.speculations and (counter is not None or not self.counts_ranks):
             self._begin_again_with({("ranks", counter or self.open_loops[-1].event.location): True})
 
     def setting(self, value: Unknown, place: Location, default: Value | None = None) -> Value:

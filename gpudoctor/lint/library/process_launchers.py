@@ -15,11 +15,17 @@ from gpudoctor.lint.domain.group import Cluster
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
-from gpudoctor.lint.events.knowledge import Escape
-from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import MakeLoader
+from gpudoctor.lint.events.knowledge import Escape, UseManaged
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, SetStartMethod, Spawn
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
+from gpudoctor.lint.library.forward_calls import MAX_LOOK
 from gpudoctor.lint.library.library_names import is_between_processes
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import inherited_method
@@ -106,14 +112,28 @@ def _process(call: Call) -> Values:
     else:
         # What a rank starts by its own number is beside it.
         counted = counter is not None or (not call.do.launch.started_here and any(map(_was_counter, given)))
-    if not counted:
+    arguments = Arguments(items, named)
+    if not counted or not _takes_part(call, target, arguments):
         return _helper(call)
     call.emit(Spawn, target=called(target), args=single_of(args, TupleOf), start_method=_start_method(call))
     # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
     if in_loop or counter is not None:
         call.do.launch.assume_counted(counter)
-    call.do.launch.run_spawned(target, Arguments(items, named), call.node)
+    call.do.launch.run_spawned(target, arguments, call.node)
     return _made(call)
+
+
+_RANKS_WORK = (
+    Backward, Collective, DeviceUsed, InitGroup, MakeLoader, MakeOptimizer, Move, OptimizerStep, Spawn, UseManaged,
+    Wrap,
+)  # fmt: skip
+
+
+def _takes_part(call: Call, target: Values, arguments: Arguments) -> bool:
+    """What is started may do a rank's work: it does not just prepare the data, file by file, for who has started it."""
+    with call.do.execution.speculative(MAX_LOOK) as run:
+        call.do.call(target, arguments, call.node)
+    return not run.whole or any(isinstance(each, _RANKS_WORK) for each in run.events)
 
 
 @MODELS.method(Instance, "start")

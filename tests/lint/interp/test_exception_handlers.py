@@ -85,8 +85,9 @@ def test_start_methods(paper):
     found = paper(
         """
 import multiprocessing
+import torch.distributed as dist
 import torch.multiprocessing as mp
-def work(rank): pass
+def work(rank): dist.init_process_group("gloo", rank=rank, world_size=2)
 if __name__ == "__main__":
     for rank in range(2): mp.Process(target=work, args=(rank,)).start()
     multiprocessing.set_start_method("spawn")
