@@ -17,6 +17,7 @@ from gpudoctor.lint.events.files import Download, Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.option_defaults import comes_to
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup, SeedSet
 from gpudoctor.lint.events.reporting import StartLogger
@@ -173,11 +174,15 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
     if _may_use_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         kept = _beside(switches) | m.granted
-        off = {key: value if key in kept else not value for key, value in switches.items()}
         # What was too much with all there is to choose from is so again.
         cut = program.limit_with_all
-        assumed = Assumptions(off, without_group=True, at_defaults=cut is not None)
-        alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE, assumed)
+        for each in (kept, kept | _not_off_by_default(switches, program)):
+            off = {key: value if key in each else not value for key, value in switches.items()}
+            assumed = Assumptions(off, without_group=True, at_defaults=cut is not None)
+            alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE, assumed)
+            # `--is_training 1`: beside what turned DDP on, some of it has turned the training on.
+            if alone is None or alone.trained_at or not program.trained_at:
+                break
         if alone is not None and _uses_data_parallel(alone):
             programs.append(replace(alone, limit_with_all=alone.limit_with_all or cut))
     return programs
@@ -234,6 +239,14 @@ def _beside(switches: dict[Hashable, bool]) -> set[Hashable]:
         about_ranks = [each for each in parts if _is_about_ranks(each)]
         found |= {each.atom.key for each in parts if each not in about_ranks} if about_ranks else set()
     return found
+
+
+def _not_off_by_default(switches: dict[Hashable, bool], program: Program) -> set[Hashable]:
+    return {
+        key
+        for key, holds in switches.items()
+        if holds and isinstance(key, IsTrue) and comes_to(key.value, program.options) is not False
+    }
 
 
 def _is_about_ranks(literal: Literal) -> bool:
