@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.lint.domain.module import WrapperKind
@@ -176,11 +176,11 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
         kept = _beside(switches) | m.granted
         # What was too much with all there is to choose from is so again.
         cut = program.limit_with_all
-        for each in (kept, kept | _not_off_by_default(switches, program)):
+        for each in _kept_as_they_are(switches, kept, program):
             off = {key: value if key in each else not value for key, value in switches.items()}
             assumed = Assumptions(off, without_group=True, at_defaults=cut is not None)
             alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE, assumed)
-            # `--is_training 1`: beside what turned DDP on, some of it has turned the training on.
+            # Beside what turned DDP on, some of it has turned the training on.
             if alone is None or alone.trained_at or not program.trained_at:
                 break
         if alone is not None and _uses_data_parallel(alone):
@@ -241,12 +241,15 @@ def _beside(switches: dict[Hashable, bool]) -> set[Hashable]:
     return found
 
 
-def _not_off_by_default(switches: dict[Hashable, bool], program: Program) -> set[Hashable]:
-    return {
-        key
-        for key, holds in switches.items()
-        if holds and isinstance(key, IsTrue) and comes_to(key.value, program.options) is not False
-    }
+def _kept_as_they_are(
+    switches: dict[Hashable, bool], kept: set[Hashable], program: Program
+) -> Iterable[frozenset[Hashable]]:
+    """Which of the switches that led to DDP may stay as they are without it: none, those that are on, as
+    `--is_training 1`, or those that are off, as `--test`."""
+    flags = [(key, holds) for key, holds in switches.items() if isinstance(key, IsTrue)]
+    on = {key for key, holds in flags if holds and comes_to(key.value, program.options) is not False}
+    off = {key for key, holds in flags if not holds}
+    return dict.fromkeys(frozenset(kept | each) for each in (set[Hashable](), on, off))
 
 
 def _is_about_ranks(literal: Literal) -> bool:

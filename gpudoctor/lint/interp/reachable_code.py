@@ -28,7 +28,7 @@ FITS = "fit"
 
 
 class CodePart(NamedTuple):
-    """A function or method, a class without its methods, or what a file does besides."""
+    """A function or method, a class without its methods, an import under another name, or what a file does besides."""
 
     file: ModuleFile
     node: ast.AST | None
@@ -78,7 +78,12 @@ def _parts(file: ModuleFile) -> Iterator[CodePart]:
             # Whoever has a class may have its base class do the work.
             others = (each for each in statement.body if not isinstance(each, FUNCTIONS))
             yield part(statement, statement.name, None, *statement.bases, *others)
-        elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
+        elif isinstance(statement, ast.ImportFrom):
+            # `from .loops import run as pretrain`, for who takes `pretrain` from here.
+            for each in statement.names:
+                if each.asname not in (None, each.name):
+                    yield CodePart(file, each, each.asname, "", _renaming(each.name), (), False)
+        elif not isinstance(statement, ast.Import):
             rest.append(statement)
     yield part(None, "", None, *rest)
 
@@ -91,6 +96,10 @@ def _imported(tree: ast.Module) -> dict[str, str]:
         for each in imports
         for alias in each.names
     }
+
+
+def _renaming(name: str) -> UsedNames:
+    return UsedNames(frozenset({name}), frozenset({name}))
 
 
 def _used_names(code: Iterable[ast.AST], imported: Mapping[str, str]) -> UsedNames:
