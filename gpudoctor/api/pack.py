@@ -278,6 +278,7 @@ from gpudoctor.lint.questions.loop_bounds import goes_by_size as goes_by_size
 from gpudoctor.lint.questions.loop_bounds import pairs_with_itself as pairs_with_itself
 from gpudoctor.lint.questions.loop_bounds import parting_bound as parting_bound
 from gpudoctor.lint.questions.loop_counters import hold_together as hold_together
+from gpudoctor.lint.questions.loop_counters import in_last_round_of as in_last_round_of
 from gpudoctor.lint.questions.loop_counters import only_at_the_end as only_at_the_end
 from gpudoctor.lint.questions.loop_rounds import batch_loop as batch_loop
 from gpudoctor.lint.questions.loop_rounds import begins_otherwise as begins_otherwise

@@ -159,6 +159,8 @@ def _written_into(do: LibraryContext, tensor: Tensor, index: Values, new: Values
         return
     if text_of(index.single) is not None:
         put_entries(do, tensor, {index: new})
+    # It is copied as it is now: `counts[i] = reduced(own[i])`.
+    new = new.map(lambda each: tensors.as_reduced(do, each) if isinstance(each, Tensor) else each)
     before = do.state(tensor, TensorState.written_items)
     # Of many alternatives nothing would be left: what is of the same shards says nothing more.
     known = {_as_written(each) for each in before or ()}

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.container import Range
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Compares, IsTrue, Length, Operation, asked_of
-from gpudoctor.lint.domain.value import Const, Unknown, Value
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
 from gpudoctor.lint.flow.condition import Divergence, Literal
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.flow.condition import Condition
 
 FACTOR = 4
@@ -68,6 +70,35 @@ def _is_last(literal: Literal) -> bool:
         return False
     # Some count from 1.
     return found in ([LENGTH - 1], [LENGTH])
+
+
+def in_last_round_of(loop: Loop, when: Condition) -> bool:
+    """It asks for the last round of a loop over numbers: `epoch >= epochs - 1` of `range(epochs)`."""
+    over = loop.source.single if loop.source else None
+    if not isinstance(over, Range):
+        return False
+    first, stop = over.start.single, over.stop.single
+    for literal in when:
+        leaves = set(_leaves(literal))
+        counters = {each for each in leaves if _counts(loop, each)}
+        # It may begin where another run has ended.
+        numbers: dict[Value, Number] = {first: 0} if isinstance(first, Unknown) else {}
+        numbers |= dict.fromkeys(leaves - counters, FACTOR)
+        try:
+            rounds = range(int(_number(first, {**numbers})), int(_number(stop, {**numbers})))
+            found = [at for at in rounds if _holds(literal, {**numbers, **dict.fromkeys(counters, at)})]
+        except (_NotComputed, ZeroDivisionError):
+            continue
+        if counters and found == [*rounds][-1:]:
+            return True
+    return False
+
+
+def _counts(loop: Loop, value: Unknown) -> bool:
+    match value.term:
+        case Anonymous("counter", (identity, _)):
+            return bool(identity == loop.identity)
+    return False
 
 
 def _leaves(literal: Literal) -> Iterator[Unknown]:

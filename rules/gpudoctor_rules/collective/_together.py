@@ -14,6 +14,7 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_for_one_round
+from gpudoctor.lint.questions.loop_counters import in_last_round_of
 from gpudoctor.record import dataclass
 from gpudoctor.rule import Program
 from gpudoctor_rules.collective._sides import Alone, reached_alone
@@ -142,6 +143,9 @@ def _skips(leaving: LeaveLoop, step: Event, stay: Condition) -> bool:
     # done in one round alone, as where `step + 1 == len(loader)`, lies behind it.
     if later and there == _round_of(leaving.loop, leaving):
         return True
+    # Nobody makes a round after the last one.
+    if in_last_round_of(leaving.loop, leaving.condition):
+        return False
     once = {guard.atom.place for guard in leaving.condition if asks_for_one_round(guard)}
     alike = (guard.atom.place for guard in step.condition if asks_for_one_round(guard))
     return leaving.how != "continue" and once.isdisjoint(alike)
