@@ -41,6 +41,7 @@ from gpudoctor.lint.domain.value import (
     constant_of,
     divergence_of,
     int_of,
+    shards_of,
     singleton,
     text_of,
 )
@@ -156,10 +157,14 @@ def counter(m: Evaluator, node: ast.AST, label: str) -> Values:
 def item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     """`value[index]`: what another index gives on each rank is another thing on each rank."""
     found = _item_at(m, value, index, node)
-    depends = divergence_of(index.restrict(m.path))
+    given = list(index.restrict(m.path))
+    depends = divergence_of(given)
     if depends & Divergence.LOCAL and not depends & MAYBE_BY_RANK:
         for note in HOOKS.picked:
             note(m, value, index, m.place(node))
+    # `alphabet[prediction]` says what the prediction says.
+    if shards := shards_of(given):
+        found = found.map(lambda value: _one_by_batch(value, m.place(node), shards))
     # `chunks[rank]` hands each rank a part of its own.
     if not depends & Divergence.RANK:
         return found
@@ -174,6 +179,16 @@ def _one_by_rank(value: Value, place: Location) -> Value:
     if isinstance(value, (Const, Text)):
         return Unknown(Anonymous("item by rank", (value, place)), "an item for this rank", "", Divergence.RANK)
     return value.on_each_rank()
+
+
+def _one_by_batch(value: Value, place: Location, shards: frozenset[Value]) -> Value:
+    """One of several, which depends on a batch of this rank. What is no number and no text is what it was."""
+    if isinstance(value, (Const, Text)):
+        term = Anonymous("item by batch", (value, place))
+        return Unknown(term, "an item for this batch", "", Divergence.LOCAL, shards=shards)
+    if not isinstance(value, Unknown):
+        return value
+    return replace(value, dependence=value.dependence | Divergence.LOCAL, shards=value.shards | shards)
 
 
 def _sliced(m: Evaluator, value: TupleOf | ListOf | Enumerated, part: Slice, node: ast.AST) -> Values:
