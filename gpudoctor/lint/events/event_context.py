@@ -14,7 +14,10 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field, fields
 
-ONE_BY_ONE = frozenset({"lock", "main_process_first", "local_main_process_first", "rank_zero_first"})
+ONE_BY_ONE = frozenset(
+    {"lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
+    | {"run_local_rank_zero_first", "one_rank_first"}
+)
 """Context managers that let the ranks in one after the other."""
 
 

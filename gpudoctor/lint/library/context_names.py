@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.events.event_context import ONE_BY_ONE
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.hooks import HOOKS, told
 
@@ -16,10 +17,7 @@ GRADIENT_FREE = frozenset(
 )
 
 ANOMALY = ("set_detect_anomaly", "detect_anomaly")
-NAMED = frozenset(
-    {"no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate"}
-    | {"suppress", "lock", "main_process_first", "local_main_process_first", "rank_zero_first"}
-)
+NAMED = frozenset({"no_sync", "autocast", *ANOMALY, "join", "Join", "accumulate", "suppress"}) | ONE_BY_ONE
 
 
 @told(HOOKS.context_name)
