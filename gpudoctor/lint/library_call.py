@@ -408,6 +408,15 @@ class Models:
 MODELS = Models()
 
 
+def said_by_stub(call: Call) -> Values:
+    """What a call returns by the words of its stub, which do what they say; NOT_ANSWERED where there is none."""
+    said = call.declared
+    words = said.words if said is not None else ()
+    answers = [MODELS.words[word](call) for word in words if word in MODELS.words]
+    # Of two words one says what is returned: `@gives_back(given="loss") @backpropagates(loss="loss")`.
+    return next((each for each in answers if each.single is not NONE), answers[0]) if answers else NOT_ANSWERED
+
+
 def unknown(do: LibraryContext, node: ast.AST, why: str) -> Values:
     """A value about which nothing is known, a new one at each visit."""
     return ValueSet.of(Unknown(Anonymous("", do.allocation_site(do.place(node))), why, do.text(node, 40)))

@@ -382,6 +382,13 @@ class ClipEffect(Effect):
 
 
 @dataclass
+class OverwriteEffect(Effect):
+    """It writes other numbers into parameters, in the way of `load_state_dict`."""
+
+    of: Parameter = ""
+
+
+@dataclass
 class UnscaleEffect(Effect):
     """It divides gradients by the scale that mixed precision has given the loss."""
 
@@ -434,6 +441,7 @@ makes_group = GroupEffect
 matters = MatterEffect
 measures = MeasureEffect
 opens = OpenEffect
+overwrites = OverwriteEffect
 prepares = PrepareEffect
 reads_file = ReadFileEffect
 runs_forward = RunForwardEffect
@@ -462,6 +470,11 @@ def as_taken(function: Callable[..., T], *given: object, **named: object) -> T:
 
 def class_in_settings(key: str) -> Any:
     """For bodies: the classes that setting files of the project have as `class_path` under a key, or None."""
+    raise NotImplementedError
+
+
+def said_in_settings(key: str) -> dict[str, Any]:
+    """For bodies: what stands under a key of the file that the project's scripts hand the program (`--config`)."""
     raise NotImplementedError
 
 

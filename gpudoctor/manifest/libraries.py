@@ -397,6 +397,7 @@ def _models() -> Iterator[LibraryEntry]:
         # The same schedules, and the same seed for all ranks.
         aliases={
             "diffusers.optimization.": "transformers.",
+            "diffusers.training_utils.EMAModel": "diffusers.EMAModel",
             "diffusers.training_utils.set_seed": "transformers.set_seed",
         },
     )

@@ -178,6 +178,9 @@ class ModuleState:
     gathers: Flag[Value] = Flag()
     """A framework brings its parameters together from all ranks for each forward. Written by `frameworks`, read by
     `forward_calls`."""
+    generates_apart: Flag[Value] = Flag()
+    """So does an engine that Transformers knows nothing of: its `generate` ends where the texts of this rank do.
+    Written by `frameworks`, read by `forward_calls`."""
     shards_on_cpu: Flag[Value] = Flag()
     """The mesh of these shards is one of CPUs, else they are on GPUs wherever the module was."""
     parts_sharded: Flag[Value] = Flag()
@@ -490,6 +493,9 @@ class ProcessState:
     group: Flag[_WholeProcess] = Flag()
     """The default process group exists. Written by who makes one or could not get on without, read by `group_exists`.
     It stays when the group is destroyed: what comes after the training is seldom distributed again."""
+    told_of_zero: Flag[_WholeProcess] = Flag()
+    """Transformers was told by `HfDeepSpeedConfig` how the parameters are spread. Written by `huggingface`, read by
+    `frameworks`."""
     imports_unknown: Flag[_WholeProcess] = Flag()
     """A module was imported whose name is not known. Written by `dynamic_import`, read by `unread_code`."""
     works: ValueCell[_WholeProcess] = ValueCell()

@@ -166,6 +166,8 @@ class Forward(Event):
     """It calls a method that is followed, as the wrapper of Lightning does: what that calls is logged as well."""
     gathers: bool = False
     """Its framework brings its parameters together for it, from all ranks."""
+    unsynced: bool = False
+    """It is one forward after the other, and each rank makes as many of them as its own texts are long."""
     left_whole: tuple[Module, ...] = ()
     """Parts with parameters that no `fully_shard` has taken, while it has taken other parts of the model."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import fields_of, find_in_class, find_method
+from gpudoctor.lint.contents import fields_of, find_in_class, find_method, new_dict, new_list
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf, items_held
@@ -149,6 +149,29 @@ def _class_in_settings(call: Call) -> Values:
     # What it makes stands in no section; objects in it have their own.
     whole = all_named(call, call.do.modules.named_by_itself(f"{key}/class_path"))
     return (one_of(call, whole) if whole else _classes_at(call, key)) or singleton(NONE)
+
+
+@MODELS.callable("gpudoctor.manifest.effects.said_in_settings")
+def _said_in_settings(call: Call) -> Values:
+    found = call.do.modules.usual_settings("config", "", "", (".yaml", ".yml"))
+    document = found[1] if found is not None and isinstance(found[1], dict) else {}
+    section = document.get(call.text(0, "key"))
+    said = section.items() if isinstance(section, dict) else ()
+    return new_dict(call.do, [(singleton(Const(key)), _as_written(call, key, each)) for key, each in said], call.node)
+
+
+def _as_written(call: Call, key: str, written: object) -> Values:
+    why = "written in a settings file"
+    match written:
+        case str() | int() | float() | None:
+            return singleton(Const(written))
+        case list():
+            return new_list(call.do, [_as_written(call, key, each) for each in written], call.node)
+        case {"class_path": str(path)}:
+            known = all_named(call, [path])
+            object_ = Unknown(CallResult(path, (key,)), why, key, escaped_from=path)
+            return _made(call, (), known[0]) if known else singleton(object_)
+    return singleton(Unknown(Setting(key), why, key, config=True))
 
 
 @MODELS.callable("gpudoctor.manifest.effects.of_options")

@@ -25,6 +25,7 @@ from gpudoctor.lint.domain.value import (
     NONE,
     TRUE,
     Const,
+    Unknown,
     Value,
     Values,
     divergence_of,
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 
 BEGIN_EVALUATING = (*prefixes("begins_evaluating"), "unknown")
 """Modules of these begin in evaluation mode, or in nobody knows which."""
+_MAKES_ALIKE = frozenset({"synced_gpus", "min_length", "min_new_tokens", "generation_config"})
+"""Options of `generate` that have all ranks make as many forwards, or may."""
 MAX_LOOK = 600
 """Statements of a forward that is asked what it moves. What takes more has many layers, and moves none of them."""
 
@@ -106,8 +109,19 @@ def _generate(call: Call[Module]) -> Values:
     """Of a model of a library it is one forward after the other; it matters where they wait for other ranks."""
     model, spread = call.receiver, call.do.flag(call.receiver, ModuleState.gathers) is YES
     if spread and find_method(call.do, model, "generate") is None:
-        call.emit(Forward, identity=call.allocation_site(), module=model, graph=False, training=False, gathers=True)
+        # `generate(**tokenizer(prompts, return_tensors="pt"))`
+        told = not all(each.all(_is_input) for each in call.rest) or not _MAKES_ALIKE.isdisjoint(call.keywords)
+        unsynced = not told and call.do.flag(model, ModuleState.generates_apart) is YES
+        call.emit(
+            Forward, identity=call.allocation_site(), module=model, graph=False, training=False, gathers=True,
+            unsynced=unsynced,
+        )  # fmt: skip
     return NOT_ANSWERED
+
+
+def _is_input(value: Value) -> bool:
+    """A batch, or what a library has made of one, and no settings."""
+    return isinstance(value, Tensor) or (isinstance(value, Unknown) and bool(value.escaped_from) and not value.config)
 
 
 def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensors: tuple[Tensor, ...]) -> Values:

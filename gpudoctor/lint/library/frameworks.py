@@ -53,17 +53,19 @@ from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.sharding import note_sharded
 from gpudoctor.lint.library.stub_bodies import follow
-from gpudoctor.lint.library.stub_models import TAKE_CHARGE, as_its_base, managed_method, said_by_stub, value_of_kind
+from gpudoctor.lint.library.stub_models import TAKE_CHARGE, as_its_base, managed_method, value_of_kind
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists, how_to_meet
 from gpudoctor.lint.library.torch_nn import new_module, put_on
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, said_by_stub, singleton
 from gpudoctor.manifest.compiled import belonging, body, classes, declared, methods, preparing
 from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpudoctor.lint.library_context import LibraryContext
     from gpudoctor.manifest.framework_roles import Framework
 
@@ -146,6 +148,8 @@ def _note_engine(call: Call, settings: EngineSettings) -> None:
         if empties:
             call.do.set_flag(model.core, ModuleState.emptied)
             call.do.set_flag(model.core, ModuleState.gathers)
+            if call.do.flag(PROCESS, ProcessState.told_of_zero) is NO:
+                call.do.set_flag(model.core, ModuleState.generates_apart)
         elif model.is_model:
             # Under ZeRO's third stage they may stay on the CPU.
             known = settings.values is not None
@@ -167,7 +171,7 @@ def _note_charge(
         several=known.several or several,
         averages=averages or _engine(call) is not None,
         trains=TRAINS.fits(name),
-        shares_data=(known.deals_out and not _leaves_loaders(call)) or _may_split_model(call),
+        shares_data=(known.deals_out and not _leaves_loaders(call) and _prepares(name)) or _may_split_model(call),
         shares_streams=not known.leaves_streams,
         one_by_one=_is_handed_objects(name),
         engine=_engine(call) is not None,
@@ -297,11 +301,21 @@ def _done_otherwise(call: Call) -> frozenset[str]:
     return told | {"spreading"} if spread else told
 
 
-def _is_handed_objects(cls: str) -> bool:
-    """Programs call a method of it that prepares one thing or another."""
+def _preparing(cls: str) -> Iterator[PrepareEffect]:
+    """What is said of its methods that prepare one thing or another."""
     said = (declared(f"{cls}.{name}") for name in methods(cls))
     effects = (each.effect(PrepareEffect) for each in said if each is not None)
-    return any(effect is not None and not effect.by_itself for effect in effects)
+    return (effect for effect in effects if effect is not None)
+
+
+def _is_handed_objects(cls: str) -> bool:
+    """Programs call a method of it that prepares one thing or another."""
+    return any(not effect.by_itself for effect in _preparing(cls))
+
+
+def _prepares(cls: str) -> bool:
+    """It may deal out data itself. A command line is followed to the Trainer that it makes."""
+    return body(f"{cls}.__init__") is None or any(_preparing(cls))
 
 
 def _several_processes(call: Call) -> bool:
@@ -516,12 +530,12 @@ def _around(call: Call, managed: ManagedObject, model: Module | Wrapper) -> Wrap
     options = _ddp_options(call, managed, passes_on)
     # What takes no gradients is not wrapped.
     evaluated = call.switch(-1, "evaluation_mode") is True or is_trainable(call.do, model) is False
-    site, inner, kind = call.allocation_site(), model, WrapperKind.PREPARED
-    if options is not None and not evaluated:
-        kind = WrapperKind.DDP
-        if passes_on:
-            inner = Wrapper((site, kind), call.place, model.label, kind, model, device_ids=singleton(TRUE))
-            kind = WrapperKind.PREPARED
+    sharded = call.do.own_attribute(managed, "_sharded") == singleton(TRUE)
+    own = WrapperKind.FSDP if sharded else WrapperKind.DDP if options is not None else WrapperKind.PREPARED
+    site, inner, kind = call.allocation_site(), model, WrapperKind.PREPARED if evaluated else own
+    if passes_on and kind is not WrapperKind.PREPARED:
+        inner = Wrapper((site, kind), call.place, model.label, kind, model, device_ids=singleton(TRUE))
+        kind = WrapperKind.PREPARED
     wrapper = Wrapper(site, call.place, model.label, kind, inner, device_ids=singleton(TRUE))
     if passes_on:
         call.do.set_flag(PROCESS, ProcessState.methods_refused)
@@ -529,9 +543,10 @@ def _around(call: Call, managed: ManagedObject, model: Module | Wrapper) -> Wrap
     # What the framework puts around the wrapper of the program is one too many.
     if isinstance(model, Wrapper):
         call.emit(Wrap, wrapper=wrapper, inner=model, kind=WrapperKind.PREPARED, group_exists=True)
-    elif options is not None and not evaluated:
+    elif own is not WrapperKind.PREPARED and not evaluated:
+        options = options or call
         call.emit(
-            Wrap, wrapper=wrapper, inner=model, kind=WrapperKind.DDP, group_exists=True, names_ids=True,
+            Wrap, wrapper=wrapper, inner=model, kind=own, group_exists=True, names_ids=True, keeps_parameters=sharded,
             trainable=is_trainable(call.do, model), find_unused=options.switch(-1, "find_unused_parameters"),
             static=options.switch(-1, "static_graph"), handed_to=call.name,
         )  # fmt: skip

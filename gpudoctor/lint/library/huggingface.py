@@ -40,6 +40,8 @@ from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import classes
 
+_TELLS_OF_ZERO = ("integrations", "integrations.deepspeed", "deepspeed")
+
 LOADING = (
     "config", "cache_dir", "state_dict", "from_tf", "ignore_mismatched_sizes", "force_download", "local_files_only",
     "token", "use_auth_token", "revision", "torch_dtype", "dtype", "low_cpu_mem_usage", "trust_remote_code",
@@ -190,7 +192,7 @@ def _library(call: Call) -> Values:
     made = owner.rpartition(".")[2]
     if last in ("from_pretrained", "from_config") and made[:1].isupper() and not NO_READY_MODEL.fits(made):
         return singleton(_ready_model(call))
-    if last[:1].isupper() and READY_MODEL.fits(last):
+    if last[:1].isupper() and READY_MODEL.fits(last) and call.full_name not in classes():
         return singleton(_ready_model(call))
     # What is handed over to be called may use anything that it knows.
     handed = [values for values in call.args if values.any(lambda value: value.is_handed_over)]
@@ -219,6 +221,12 @@ def _own_model(call: Call[Class]) -> Values:
         # As `from_pretrained` leaves it.
         call.do.set_own_attribute(value, "training", singleton(FALSE))
     return made
+
+
+@MODELS.callable(*(f"transformers.{module}.HfDeepSpeedConfig" for module in _TELLS_OF_ZERO))
+def _tells_of_zero(call: Call) -> Values:
+    call.do.set_flag(PROCESS, ProcessState.told_of_zero)
+    return NOT_ANSWERED
 
 
 @MODELS.callable("transformers.modeling_utils.apply_chunking_to_forward")

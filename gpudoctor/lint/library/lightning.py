@@ -15,8 +15,8 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.frameworks import option_names
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.stub_bodies import follow
-from gpudoctor.lint.library.stub_models import managed_method, said_by_stub
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.library.stub_models import managed_method
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, said_by_stub, singleton
 from gpudoctor.record import replace
 
 _ROOTS = frozenset({"lightning", "pytorch_lightning"})

@@ -30,8 +30,9 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "callbacks": ("memory_profiler", "optuna", *{each.partition(".")[0] for each in functions("calls")}),
     "cli_libraries": (
         "absl", "argh", "click", "clize", "cyclopts", "defopt", "fastcore", "fire", "gflags",
-        "gpudoctor.manifest.effects.class_in_settings", "gpudoctor.manifest.effects.of_options", "jsonargparse", "plac",
-        "rich_click", "simple_parsing", "tensorflow.app.flags", "typer", "tyro",
+        "gpudoctor.manifest.effects.class_in_settings", "gpudoctor.manifest.effects.of_options",
+        "gpudoctor.manifest.effects.said_in_settings", "jsonargparse", "plac", "rich_click",
+        "simple_parsing", "tensorflow.app.flags", "typer", "tyro",
     ),
     "configurable_defaults": ("gin",),
     "device_meshes": (

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, TensorState, WrapperState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, ModuleState, TensorState, WrapperState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
@@ -32,7 +32,7 @@ from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.stub_bodies import declared_bases, follow
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_distributed import place_in_group
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, flatten, said_by_stub, singleton
 from gpudoctor.manifest.compiled import classes, declared, functions, kind_of_attribute, taking_charge, values
 from gpudoctor.manifest.effects import (
     KINDS,
@@ -175,6 +175,8 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
 def _is_spread(call: Call, effect: CollectiveEffect) -> bool:
     """The framework has spread over the ranks what this brings together."""
     asked = call.receiver
+    if isinstance(asked, Wrapper):
+        return effect.of_parameters and call.do.flag(asked.core, ModuleState.gathers) is YES
     if not isinstance(asked, ManagedObject):
         return False
     states, parameters = ManagerState.spreads_states, ManagerState.spreads_parameters
@@ -297,15 +299,6 @@ def _asked(call: Call, kind: str) -> Value:
     if (kind in _RANKS or kind == "FirstRank") and not call.do.execution.in_body:
         call.emit(RankAsked)
     return value_of_kind(kind, "", call.place, call.label)
-
-
-def said_by_stub(call: Call) -> Values:
-    """What a call returns by the words of its stub, which do what they say; NOT_ANSWERED where there is none."""
-    declared = call.declared
-    words = declared.words if declared is not None else ()
-    answers = [MODELS.words[word](call) for word in words if word in MODELS.words]
-    # Of two words one says what is returned: `@gives_back(given="loss") @backpropagates(loss="loss")`.
-    return next((each for each in answers if each.single is not NONE), answers[0]) if answers else NOT_ANSWERED
 
 
 @MODELS.method(ManagedObject)

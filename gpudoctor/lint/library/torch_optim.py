@@ -40,7 +40,7 @@ from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.tensors import number_of, shares_of
 from gpudoctor.lint.library.torch_nn import part_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton, unknown
-from gpudoctor.manifest.effects import ClipEffect, ScheduleEffect
+from gpudoctor.manifest.effects import ClipEffect, OverwriteEffect, ScheduleEffect
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -363,6 +363,14 @@ def _clips(call: Call, effect: ClipEffect) -> Values:
         of_one_shard=_of_one_shard(call, given, modules),
     )  # fmt: skip
     return singleton(call.method_result(call.allocation_site()))
+
+
+@MODELS.effect(OverwriteEffect)
+def _overwrites(call: Call, effect: OverwriteEffect) -> Values:
+    for module in owners(call.do, list(call.given(effect.of) or ()))[0]:
+        if isinstance(module, (Module, Wrapper)):
+            call.emit(LoadState, target=module, strict=None)
+    return singleton(NONE)
 
 
 def _of_one_shard(call: Call, given: Values, modules: frozenset[Value]) -> bool:

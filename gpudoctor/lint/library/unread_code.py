@@ -54,7 +54,7 @@ from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
 from gpudoctor.lint.library.tensors import as_loss, combined, report, shards_in, shares_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, said_by_stub, singleton
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import replace
 
@@ -380,9 +380,10 @@ def _unknown_method(do: LibraryContext, value: Unknown, arguments: Arguments, no
     # What objects that a library made can do is known by its name: `mesh.get_rank()`.
     of_library = value.escaped_from and (name or isinstance(value.term, CallResult))
     own = MODELS.own(value.escaped_from if name else f"{value.escaped_from}.__call__") if of_library else None
-    if own is not None:
+    if own is not None or of_library:
         receiver = _owner_of(value) if name else value
-        answered = own(Call(do, name or "__call__", arguments, node, do.result_name(node), receiver))
+        call = Call(do, name or "__call__", arguments, node, do.result_name(node), receiver)
+        answered = own(call) if own is not None else said_by_stub(call)
         if answered is not NOT_ANSWERED:
             return answered
     model = MODELS.methods.get((Unknown, name)) if name else None

@@ -12,11 +12,15 @@ may meet that of the others' next training step by luck; the job then goes on, a
 gradients switched on, DDP may wait even for a model without buffers, because it rearranges its buckets together with
 the others in the first forward after the first backward.
 
+Where all ranks generate under the third stage of ZeRO, each still stops where its own texts end, and those whose texts
+are longer wait for it.
+
 ## Fix
 
 Under DDP, call the model inside the wrapper: `model.module(...)`. Unsafe: if gradients are wanted from this call, they
 would no longer be averaged. Under FSDP and ZeRO-3 there is no such way: let every rank make the call and only one use
-the result.
+the result. Tell `generate` to go on until all ranks are done: `synced_gpus=True`. It does so by itself where the
+Trainer, Accelerate or `HfDeepSpeedConfig` has told Transformers of ZeRO.
 
 ## Silent when
 
@@ -47,7 +51,7 @@ from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
-from gpudoctor.lint.repair.repair import Repair
+from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.lint.repair.snippets import model_inside
 from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
@@ -72,7 +76,7 @@ class WrappedForwardOnSomeRanks(Rule):
     shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Forward,)
-    looks_at = ((Collective, "rank_guards"), (Forward, "rank_guards"))
+    looks_at = ((Collective, "rank_guards"), (Forward, "rank_guards"), (Forward, "unsynced"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A call that is left to some ranks by mistake is told once, by the collectives that it leads to.
@@ -103,6 +107,23 @@ class WrappedForwardOnSomeRanks(Rule):
                 cause=left_at(event),
                 needs=parted_by(events),
             )
+
+        # Where something else takes charge as well, that may have told Transformers of the engine.
+        if program.managed_by == {"deepspeed"}:
+            yield from self._generated(program)
+
+    def _generated(self, program: Program) -> Iterator[Finding]:
+        for event in program.events(Forward):
+            if event.unsynced and not event.rank_guards:
+                synced = SetArgument(event.location, "synced_gpus", ("True",), lacking=True)
+                yield self.found(
+                    event.location,
+                    "Each rank stops generating where its own texts end, and under ZeRO-3 each token gathers the "
+                    "parameters from all ranks: those whose texts are longer wait for the others.",
+                    remedy="Pass `synced_gpus=True`: all ranks go on until the last one is done.",
+                    severity=Severity.WARNING,
+                    repair=Repair("Go on until all ranks are done", (synced,)),
+                )
 
     def _of_sharded(self, place: Location, events: list[Forward], sharded: Mapping[Value, Wrap]) -> Finding:
         event = events[0]

@@ -17,7 +17,8 @@ configuration, and by nothing where that is left out. Nor does `torch.nn.utils.c
 ## Fix
 
 Call `model.clip_grad_norm_(max_norm)` of the wrapper, on all ranks: it adds up the norms of all shards. Unsafe: the
-bound holds from then on. Pass Accelerate `model.parameters()`.
+bound holds from then on. Pass Accelerate
+`model.parameters()`, and have Fabric clip by `fabric.clip_gradients(model, optimizer, max_norm=1.0)`.
 
 ## Silent when
 
@@ -83,9 +84,10 @@ class ClipOfOneShard(Rule):
                 clip.location,
                 f"`{clip.call}` takes the norm of the shard of {name_of(wrapper)} that this rank holds: each rank "
                 "clips by a different factor, and by one that is too large.",
-                remedy=f"Call `{model}.clip_grad_norm_(...)`, which adds up the norms of all shards.",
+                remedy=f"Call `{_whole(program) or f'{model}.clip_grad_norm_'}(...)`, which adds up the norms of all "
+                "shards.",
                 because=[("the model is sharded here", wrap.location)],
-                repair=repair if clip.plain else None,
+                repair=repair if clip.plain and not _whole(program) else None,
             )
 
     def _of_engine(self, program: Program, clip: ClipGradients) -> Iterator[Finding]:
@@ -142,6 +144,14 @@ class ClipOfOneShard(Rule):
                         "took the norm of that part.",
                         remedy="Call `model.clip_grad_norm_(max_norm)` of the wrapper, on all ranks.",
                     )
+
+
+def _whole(program: Program) -> str:
+    """What Lightning has for it: what it gives back is not the wrapper of PyTorch itself."""
+    if "lightning" not in program.managed_by:
+        return ""
+    by_fabric = any(each.one_by_one for each in program.in_charge)
+    return "fabric.clip_gradients" if by_fabric else "trainer.strategy.model.clip_grad_norm_"
 
 
 def _engine_of(program: Program, clip: ClipGradients) -> UseManaged | None:

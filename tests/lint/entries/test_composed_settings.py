@@ -65,11 +65,11 @@ FILES = {
 SEVERAL = "_target_: lightning.pytorch.Trainer\naccelerator: gpu\ndevices: 4\nstrategy: ddp\n"
 
 
-def _codes(folder: Path, files: dict[str, str]) -> list[tuple[str, str]]:
+def _codes(folder: Path, files: dict[str, str], code: str = "GPU312") -> list[tuple[str, str]]:
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(dedent(text), encoding="utf-8")
-    return [(each.code, each.path) for each in linted(folder / "train.py", folder=folder, select=("GPU312",)).seen]
+    return [(each.code, each.path) for each in linted(folder / "train.py", folder=folder, select=(code,)).seen]
 
 
 @pytest.mark.parametrize(
@@ -225,3 +225,25 @@ def test_another_word_may_choose_what_trains(tmp_path: Path) -> None:
         (tmp_path / path).write_text(dedent(text), encoding="utf-8")
     said = linted(tmp_path / "train.py", folder=tmp_path, select=("GPU601",)).seen
     assert [each.code for each in said] == ["GPU601"]
+
+
+TRAINER = """
+    trainer:
+      devices: 4
+      strategy: ddp
+      use_distributed_sampler: {deals}
+      callbacks:
+        - class_path: lightning.pytorch.callbacks.LearningRateMonitor
+    """
+
+
+@pytest.mark.parametrize(("deals", "found"), [("false", [("GPU301", "parts.py")]), ("true", [])])
+def test_what_the_file_of_a_command_line_says_of_its_trainer(deals: str, found: list[object], tmp_path: Path) -> None:
+    files = {
+        "train.py": f"import parts\n{dedent(CLI).format(given='parts.Lit, parts.Data, subclass_mode_model=True')}",
+        "parts.py": PARTS,
+        "nets.py": NETS,
+        "fit.yaml": dedent(CLASSES) + dedent(TRAINER).format(deals=deals),
+        "run.sh": "python train.py fit --config fit.yaml\n",
+    }
+    assert _codes(tmp_path, files, "GPU301") == found

@@ -1,13 +1,12 @@
 """Lightning without a `Trainer`."""
 
-from lightning.fabric.strategies import _ddp_options
+from lightning.fabric.strategies import Strategy, _ddp_options, _shards
 
 from gpudoctor.manifest.effects import (
     FirstRank,
     GlobalRank,
     LocalRank,
     OwnGpu,
-    Setting,
     WorldSize,
     backpropagates,
     collective,
@@ -28,9 +27,10 @@ class Fabric:
     world_size: WorldSize
     is_global_zero: FirstRank
     device: OwnGpu
-    strategy: Setting
+    strategy: Strategy
     def __init__(self, *, accelerator="auto", strategy="auto", **more):
         self._searches, self._static = _ddp_options(strategy, False)
+        self._sharded = _shards(strategy)
     @staticmethod
     @seeds(of="torch cuda numpy python", by="seed")
     def seed_everything(seed=None, workers=None, verbose=True): ...

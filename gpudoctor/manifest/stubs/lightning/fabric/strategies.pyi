@@ -1,6 +1,18 @@
 """How Lightning spreads a training over ranks."""
 
-from gpudoctor.manifest.effects import Setting, followed, held, installed_before, surely
+from gpudoctor.manifest.effects import OwnGpu, Setting, collective, followed, held, installed_before, surely
+
+class Strategy:
+    root_device: OwnGpu
+    def __getattr__(self, name) -> Setting: ...
+    @collective(waits=True)
+    def barrier(self, name=None): ...
+    @collective(hands_on=True, objects=True)
+    def broadcast(self, obj, src=0): ...
+    @collective(adds_up=True)
+    def reduce(self, tensor, group=None, reduce_op="mean"): ...
+    @collective(gathers=True)
+    def all_gather(self, tensor, group=None, sync_grads=False): ...
 
 @followed()
 class DDPStrategy:
@@ -10,6 +22,18 @@ class DDPStrategy:
         usual = installed_before("lightning", 2) and surely(not find_unused_parameters)
         self.find_unused_parameters = self._usual if usual else find_unused_parameters
         self.static_graph = static_graph
+
+@followed()
+class FSDPStrategy:
+    def __init__(self, *more, sharding_strategy="FULL_SHARD", **others):
+        self.sharding_strategy = sharding_strategy
+
+@followed()
+def _shards(strategy):
+    # Whether it surely cuts the parameters into shards.
+    if surely(strategy in ["fsdp", "fsdp_cpu_offload", "fsdp_native", "fsdp_native_full_shard_offload"]):
+        return True
+    return surely(held(strategy, "sharding_strategy", "NO_SHARD") in ["FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD"])
 
 @followed()
 def _ddp_options(strategy, usual):

@@ -1,8 +1,9 @@
 """Lightning's own loop: what it calls of a program, in its order."""
 
 import torch
-from lightning.fabric.strategies import _ddp_options
+from lightning.fabric.strategies import Strategy, _ddp_options, _shards
 from lightning.pytorch.loggers import Logger
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 
 from gpudoctor.manifest.effects import (
@@ -74,7 +75,8 @@ class Trainer:
     local_rank: LocalRank
     world_size: WorldSize
     is_global_zero: FirstRank
-    strategy: Setting
+    strategy: Strategy
+    training_type_plugin: Strategy
     state: Setting
     current_epoch: Setting
     global_step: Setting
@@ -101,13 +103,15 @@ class Trainer:
     logger: Logger
     default_root_dir: Setting
     _gpu: OwnGpu
+    _unknown: Setting
     def __init__(
         self, logger=None, *, accelerator="auto", strategy="auto", gpus=None, plugins=None, callbacks=None, **more
     ):
-        self._place = self._gpu if surely(accelerator in ("auto", "gpu", "cuda")) else self.strategy
+        self._place = self._gpu if surely(accelerator in ("auto", "gpu", "cuda")) else self._unknown
         # Version 2 takes no `gpus`. Before, DDP searched unless a plugin said otherwise, and nobody had asked for it.
         older = installed_before("lightning", 2) or possibly(gpus is not None) or possibly(plugins is not None)
-        self._searches, self._static = _ddp_options(strategy, self.strategy if older else False)
+        self._searches, self._static = _ddp_options(strategy, self._unknown if older else False)
+        self._sharded = _shards(strategy)
         self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
     @saves(path="filepath", checkpoint=True, by_parts=True, waits=True)
     @collective(waits=True)
@@ -163,6 +167,8 @@ class Trainer:
         self._tell(model, "on_train_end")
         self._tell(model, "on_fit_end")
     def _wrap(self, model):
+        if surely(self._sharded):
+            return FullyShardedDataParallel(model, device_id=self._place, use_orig_params=True)
         if surely(self._searches is None) or surely(self.world_size == 1):
             return None
         return DistributedDataParallel(

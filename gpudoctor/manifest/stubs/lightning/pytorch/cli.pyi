@@ -8,6 +8,7 @@ from gpudoctor.manifest.effects import (
     installed_before,
     of_options,
     possibly,
+    said_in_settings,
     surely,
     tell,
     written,
@@ -39,7 +40,7 @@ class LightningCLI:
         settings = {} if installed_before("lightning", 2) else {"devices": "auto"}
         if possibly(trainer_defaults is not None):
             settings = {**settings, **trainer_defaults}
-        self.trainer = trainer_class(**settings)
+        self.trainer = trainer_class(**{**settings, **said_in_settings("trainer")})
         # Which of the classes below it the command line picks, a setting file may say.
         if surely(model_class is None) or surely(subclass_mode_model):
             model_class = class_in_settings("model")
