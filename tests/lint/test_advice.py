@@ -25,4 +25,4 @@ def test_advice_is_told_where_the_rule_is_selected(selector: str) -> None:
 
 
 def test_what_is_more_than_advice_is_told_by_default() -> None:
-    assert severities("bad_noise.py") == ["warning"]
+    assert severities("bad_noise.py") == ["perf"]

@@ -7,7 +7,8 @@ those of the loaders' workers too, which are seeded from it. The n-th sample of 
 of diffusion or of dequantisation, and the same time step as the n-th sample of every other one: a batch of 8 GPUs has
 an eighth of the noise and of the time steps that it seems to have, and its gradient varies accordingly. Images are
 cropped, flipped and coloured alike as well, and dropout drops the same units. The samples differ, so training works,
-and no error is raised.
+and no error is raised: what is lost is what more GPUs were to bring. That is why this counts as lost speed, and breaks
+no build.
 
 That augmentation is alike is advice, and reported only where this rule is selected: how much is lost depends on the
 model and the data, and mostly it is little. Where ranks draw whole batches at random, GPU806 speaks.
@@ -67,7 +68,7 @@ _GENERATORS = {
 class SameAugmentationOnAllRanks(Rule):
     code = "GPU315"
     name = "same-augmentation-on-all-ranks"
-    severity = Severity.WARNING
+    severity = Severity.PERF
     advises_if_named = True
     of_ranks = True
     needs = (Augments, DrawsNoise)

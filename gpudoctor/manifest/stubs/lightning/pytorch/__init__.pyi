@@ -1,8 +1,9 @@
 """Lightning's own loop: what it calls of a program, in its order."""
 
 import torch
-from lightning.fabric.strategies import Strategy, _ddp_options, _shards
+from lightning.fabric.strategies import _ddp_options, _shards
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.strategies import Strategy
 from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 
