@@ -2,17 +2,19 @@
 
 from gpudoctor.manifest.effects import OwnGpu, Setting, collective, followed, held, installed_before, surely
 
-class Strategy:
+class _Strategy:
     root_device: OwnGpu
     def __getattr__(self, name) -> Setting: ...
     @collective(waits=True)
     def barrier(self, name=None): ...
     @collective(hands_on=True, objects=True)
     def broadcast(self, obj, src=0): ...
-    @collective(adds_up=True)
-    def all_reduce(self, tensor, group=None, reduce_op="mean"): ...
     @collective(gathers=True)
     def all_gather(self, tensor, group=None, sync_grads=False): ...
+
+class Strategy(_Strategy):
+    @collective(adds_up=True)
+    def all_reduce(self, tensor, group=None, reduce_op="mean"): ...
 
 @followed()
 class DDPStrategy:

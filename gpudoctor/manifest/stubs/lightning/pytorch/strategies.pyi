@@ -2,7 +2,7 @@
 
 from lightning.fabric.strategies import DDPStrategy as DDPStrategy
 from lightning.fabric.strategies import FSDPStrategy as FSDPStrategy
-from lightning.fabric.strategies import Strategy as _Strategy
+from lightning.fabric.strategies import _Strategy
 
 from gpudoctor.manifest.effects import collective
 
