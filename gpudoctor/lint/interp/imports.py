@@ -201,12 +201,12 @@ def load(m: Evaluator, dotted: str, level: int, node: ast.AST) -> Value:
         if is_strange(root):
             m.strangers.add(root)
         return Library(name)
-    if "." in dotted and not level and not m.reading_library:
+    if "." in dotted and not m.reading_library:
         # Python executes the packages around a module first: they may fill a table with what lies beside it.
-        around = m.project.find(m.frame.file, dotted.rpartition(".")[0])
+        around = m.project.find(m.frame.file, dotted.rpartition(".")[0], level)
         if isinstance(around, ModuleFile) and around is not m.frame.file:
             known = {*m.packages}
-            load(m, dotted.rpartition(".")[0], 0, node)
+            load(m, dotted.rpartition(".")[0], level, node)
             came = (each for scope, each in m.packages.items() if scope not in known)
             m.beside |= {each.source.shown for each in came if isinstance(each, ModuleFile)}
     module = enter(m, found, node)

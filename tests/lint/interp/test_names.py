@@ -183,6 +183,20 @@ CASES = {
             from old import Layer
         reveal(Layer(1, 1))  #: Linear
         """,
+    "a part of a package asks for what lies beside it, before the package is there": """
+        from zoo.net import build
+        reveal(build())  #: 'net'
+        # file: zoo/__init__.py
+        from .net.net import build
+        # file: zoo/net/__init__.py
+        from .net import build
+        # file: zoo/net/net.py
+        from zoo.net.parts import name
+        def build():
+            return name
+        # file: zoo/net/parts.py
+        name = "net"
+    """,
     "a submodule through its package": """
         import package
         import package.inner
