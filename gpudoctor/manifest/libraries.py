@@ -461,7 +461,7 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("sacred", starts=("Experiment.automain",))
     yield LibraryEntry("typer", settings=ALL, runs_commands=ALL, calls_given=("run",))
     yield LibraryEntry("draccus pyrallis", harmless=ALL, settings=ALL, runs_commands=("wrap", "argparsing.wrap"))
-    yield LibraryEntry("cattr cattrs dacite gin tap", harmless=ALL, settings=ALL)
+    yield LibraryEntry("argbind cattr cattrs dacite gin tap", harmless=ALL, settings=ALL)
     yield LibraryEntry("docopt dotenv dotmap easydict ml_collections toml tomli yacs", harmless=ALL, settings=ALL)
     yield LibraryEntry("tyro", harmless=ALL, settings=ALL, calls_given=("cli",))
     yield LibraryEntry("icefall", settings=("utils.AttributeDict",), harmless=("utils.AttributeDict",))

@@ -1,22 +1,29 @@
-"""Functions and classes whose parameters a file of gin sets: a default is what holds where the file says nothing."""
+"""Functions and classes whose parameters a file of gin sets, or the command line by argbind: a default is what holds
+where nobody says anything."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import SettingState
-from gpudoctor.lint.domain.function import Class, Function
+from gpudoctor.lint.domain.function import Class, Function, Library
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Const, Unknown, single_of
 from gpudoctor.lint.events.process import SettingDefault
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
 
 
-@MODELS.decorator("gin.configurable", "gin.register")
+@MODELS.callable("gin.external_configurable", "argbind.bind")
+def _bound(call: Call) -> Values:
+    """`AdamW = argbind.bind(torch.optim.AdamW, "generator")`; without a function it makes a decorator."""
+    return _configurable(call) if isinstance(call.first, (Class, Function, Library)) else NOT_ANSWERED
+
+
+@MODELS.decorator("gin.configurable", "gin.register", "argbind.bind")
 def _configurable(call: Call) -> Values:
     made = single_of(call.args[0])
     if isinstance(made, Function):

@@ -34,7 +34,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "gpudoctor.manifest.effects.said_in_settings", "jsonargparse", "plac", "rich_click",
         "simple_parsing", "tensorflow.app.flags", "typer", "tyro",
     ),
-    "configurable_defaults": ("gin",),
+    "configurable_defaults": ("argbind", "gin"),
     "device_meshes": (
         "torch.distributed.DeviceMesh", "torch.distributed.device_mesh", "torch.distributed.init_device_mesh",
         "torch.distributed._tensor", "torch.distributed.tensor",

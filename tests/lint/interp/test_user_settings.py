@@ -36,6 +36,20 @@ SETTINGS = {
                 self.width = width
         reveal(train(3).width)  #: setting Net.width
         """,
+    "defaults that argbind may replace": """
+        import argbind
+        from torch.optim import AdamW
+        class Net:
+            def __init__(self, width=8):
+                self.width = width
+        Bound = argbind.bind(Net, "train")
+        reveal(Bound().width)  #: setting Net.width
+        reveal(argbind.bind(AdamW, "generator"))  #: Library(torch.optim.AdamW)
+        @argbind.bind(without_prefix=True)
+        def train(lr=0.1):
+            reveal(lr)  #: setting train.lr
+        train()
+        """,
     "options that are set by their names": """
         import argparse, yaml
         parser = argparse.ArgumentParser()
