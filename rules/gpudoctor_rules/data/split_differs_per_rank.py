@@ -83,8 +83,8 @@ class SplitDiffersPerRank(Rule):
                     ("the ranks train one model", together.location),
                 ],
                 repair=_seed(split),
-                # One seed before them mends all.
-                cause=seeded or together.location,
+                # One seed before them mends all that have none of their own.
+                cause=None if split.own_generator else seeded or together.location,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
