@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Library, ProjectModule
 from gpudoctor.lint.domain.symbols import Item
-from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Unknown, Value, Values, singleton, text_of
+from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Unknown, Value, Values, shards_of, singleton, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import library_call
@@ -98,7 +98,9 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
         entry = m.setting(item, m.place(node))
         # Put there on one side of a branch, it is on the other what was read with the rest.
         return singleton(entry) if known is None else known.map(lambda each: entry if each is UNBOUND else each)
-    return singleton(Unknown(Item(value, only), "an item", m.text(node, 40), value.divergence))
+    # `line[:-2]` still says what numbers stand in it.
+    shards = shards_of(value.in_text)
+    return singleton(Unknown(Item(value, only), "an item", m.text(node, 40), value.divergence, shards=shards))
 
 
 def set_library_item(m: Evaluator, value: Value, index: Values, values: Values, target: ast.Subscript) -> bool:
