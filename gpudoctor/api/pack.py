@@ -125,6 +125,7 @@ from gpudoctor.lint.events.files import ChangeFolder as ChangeFolder
 from gpudoctor.lint.events.files import Download as Download
 from gpudoctor.lint.events.files import Load as Load
 from gpudoctor.lint.events.files import LoadState as LoadState
+from gpudoctor.lint.events.files import ReadFile as ReadFile
 from gpudoctor.lint.events.files import Save as Save
 from gpudoctor.lint.events.files import ShardedState as ShardedState
 from gpudoctor.lint.events.files import lacking as lacking
@@ -160,6 +161,7 @@ from gpudoctor.lint.events.model import ShardingRefused as ShardingRefused
 from gpudoctor.lint.events.model import SyncNorm as SyncNorm
 from gpudoctor.lint.events.model import UnusedPart as UnusedPart
 from gpudoctor.lint.events.model import WeightsDrawn as WeightsDrawn
+from gpudoctor.lint.events.model import WeightsSet as WeightsSet
 from gpudoctor.lint.events.model import Wrap as Wrap
 from gpudoctor.lint.events.model import WrapperMissed as WrapperMissed
 from gpudoctor.lint.events.option_defaults import comes_to as comes_to

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, TRUE, Value, Values
-from gpudoctor.lint.events.model import GradientFlag
+from gpudoctor.lint.events.model import GradientFlag, WeightsSet
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def _assigned(do: LibraryContext, tensor: Tensor, name: str, values: Values, pla
     # `p.data = p.data.unsqueeze(0)`
     elif name == "data" and tensor.batch_of is not None:
         do.set_flag(tensor.batch_of.core, ModuleState.data_exchanged)
+        do.emit(WeightsSet, at=place, module=tensor.batch_of)
 
 
 def _told(do: LibraryContext, module: Value, values: Values, place: Location, whole: bool = True) -> None:

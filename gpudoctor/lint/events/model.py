@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Numbers
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.record import dataclass
@@ -236,6 +236,13 @@ class WeightsDrawn(Event):
 
     module: Module | Wrapper
     call: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsSet(Event):
+    """The program itself gives weights of `module` other values: `p.data = p.data - step`, `p.data.copy_(best)`."""
+
+    module: Value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,6 +49,7 @@ from gpudoctor.lint.domain.value import (
     single_of,
 )
 from gpudoctor.lint.events.host_waits import HostSync
+from gpudoctor.lint.events.model import WeightsSet
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
@@ -603,6 +604,8 @@ def _method(call: Call[Tensor]) -> Values:
         # Nobody computes the gradients of a weight.
         if call.name in SCALING and tensor.origin is not TensorOrigin.PARAMETER:
             call.do.set_state(tensor, TensorState.scaled_in_place, singleton(changed))
+        if tensor.origin is TensorOrigin.PARAMETER and tensor.batch_of is not None:
+            call.emit(WeightsSet, module=tensor.batch_of)
         note_in_place(call.do, tensor, call.name)
         return singleton(tensor)
     result = of_extent(

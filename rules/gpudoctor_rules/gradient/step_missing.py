@@ -13,7 +13,7 @@ itself: `engine.backward(loss)`, `engine.step()`.
 
 ## Silent when
 
-There is no optimizer, as where gradients of inputs are wanted or the weights are changed by hand; the optimizer or its
+There is no optimizer, as where gradients of inputs are wanted, or the weights are changed by hand; the optimizer or its
 model is passed to code that could not be read, or a call in the loop could not be followed; a framework does the rest;
 the step comes first in a loop and uses the gradients of the previous iteration; it comes before the training, in which
 the optimizer steps with gradients; a closure given to `step` runs `backward()`, or a hook of the parameters steps
@@ -34,7 +34,7 @@ from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
-from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.model import Forward, WeightsSet
 from gpudoctor.lint.events.training_step import (
     Backward,
     ClearGradients,
@@ -119,6 +119,9 @@ class StepMissing(Rule):
             loop = repeating_loop(backward)
             # A single backward outside of loops is an example or a test of gradients.
             if loop is None or not feeds(program, backward, optimizer):
+                continue
+            # Natural gradients: the program makes the step itself.
+            if any(holds(program, optimizer, each.module) for each in program.during(loop, WeightsSet)):
                 continue
             # Unread code steps where it holds the optimizer.
             if any(not each.unread for each in program.during(loop, Imprecision)):
