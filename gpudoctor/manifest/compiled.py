@@ -80,6 +80,15 @@ def declared(name: str) -> Declared | None:
     return Declared(name, marshal.loads(found)) if found is not None else None
 
 
+@lru_cache(maxsize=512)
+def class_made_by(name: str, part: int = 0) -> str:
+    """The class of what a function returns, of a tuple of what stands at this place in it; the function itself where no
+    stub says so."""
+    found = declared(name)
+    made = found.makes[part : part + 1] if found is not None else ()
+    return next(iter(made), "") or name
+
+
 def methods(cls: str) -> tuple[str, ...]:
     """The names of the methods that the stub of a class has."""
     return tuple(_methods().get(cls, ()))

@@ -216,7 +216,7 @@ class MeasureEffect(Effect):
 
 @dataclass
 class ReadFileEffect(Effect):
-    """It reads a picture, a sound or an array from a file."""
+    """It reads a picture, a sound or an array from the file that its first parameter names."""
 
 
 @dataclass
@@ -244,6 +244,8 @@ class SaveEffect(Effect):
     """All that it writes lies on the CPU."""
     whole: bool = False
     """No checkpoint, but nobody can read what two processes have written at a time."""
+    mode: Parameter = ""
+    """The parameter that says by an `a` that it adds to what is there: each rank may add what it has found."""
 
 
 @dataclass

@@ -6,7 +6,8 @@ A stub says with Python's own syntax what there is to know of a library, and not
 * `from accelerate.accelerator import Accelerator as Accelerator` and `from torch.utils.data import *`: what this module
   offers is what that one has, which is the name that everybody here knows it by;
 * `gather_for_metrics = gather`, `ne = lt = eq`, `on_process = PartialState.on_process`: the same goes for it;
-* `-> tuple[Engine, object]` of a class above: what it makes, beside something of which no more is known;
+* `-> tuple[Engine, object]` of a class of the stub, or one that it imports: what it makes, beside something of which no
+  more is known;
 * `engine: Engine` in a class: each of its objects has one;
 * `def __getattr__(self, name) -> Setting`: what all other attributes are;
 * `class OutOfMemoryError(RuntimeError)`: an exception, and the one of Python's that it is a kind of;
@@ -134,7 +135,7 @@ class _StubReader:
         returns = ast.unparse(node.returns) if node.returns is not None else ""
         effects = dict(self._effect(each, node) for each in words)
         # What returns None and has no word to it does nothing.
-        returns = returns if kind_of(returns) and not (returns == "None" and effects) else self._made(node, owner)
+        returns = returns if kind_of(returns) and not (returns == "None" and effects) else self._made(node)
         entry = (names, kinds, required, returns, effects)
         self.members[f"{owner}.{node.name}"] = entry
         if not _is_outline(node):
@@ -154,11 +155,11 @@ class _StubReader:
         bare.args.kw_defaults += [None for _ in given]
         return ast.unparse(ast.fix_missing_locations(bare)), tuple(given.items())
 
-    def _made(self, node: ast.FunctionDef, owner: str) -> str:
-        """What a call returns where that is of classes above: their dotted names, with commas for a tuple, in which
-        also words may stand."""
+    def _made(self, node: ast.FunctionDef) -> str:
+        """What a call returns where that is of classes of the stub or of one that it imports: their dotted names, with
+        commas for a tuple, in which also words may stand."""
         names = [ast.unparse(each) for each in _items(node.returns)]
-        known = [f"{owner}.{name}" if f"{owner}.{name}" in self.bases else kind_of(name) for name in names]
+        known = [kind_of(name) or self._names.get(name, "") for name in names]
         return ",".join(known) if any(known) else ""
 
     def _effect(self, node: ast.expr, of: ast.FunctionDef | ast.ClassDef) -> tuple[str, dict[str, Any]]:

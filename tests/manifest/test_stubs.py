@@ -14,7 +14,7 @@ import pytest
 
 from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.manifest import compiled, effects
-from gpudoctor.manifest.compiled import Declared
+from gpudoctor.manifest.compiled import Declared, class_made_by
 from gpudoctor.manifest.effects import KINDS, WORDS, CollectiveEffect, Effect, kind_of
 from gpudoctor.manifest.stub_files import StubError, read_stubs, stub_files
 from tests.support.models import every_model
@@ -147,9 +147,9 @@ def _names_of(kind: type[Effect]) -> Iterator[str]:
 
 
 def test_each_function_has_a_model():
-    """Else a stub would say what nobody hears."""
+    """Else a stub would say what nobody hears; of what makes an object of a class, that is asked."""
     models = every_model()
-    assert not {name for name in TABLE["functions"] if models.find(name) is None}
+    assert not {name for name in TABLE["functions"] if models.find(name) is None and class_made_by(name) == name}
     assert set(TABLE["values"]) <= set(models.names)
 
 

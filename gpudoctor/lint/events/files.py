@@ -197,7 +197,7 @@ EXISTENCE = functions("IsThere")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadFile(Event):
+class ReadFile(FileEvent):
     """A file is read: `call` says by what."""
 
     call: str

@@ -36,6 +36,7 @@ from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE, is_harmless
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED, Call
+from gpudoctor.manifest.compiled import class_made_by
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -155,6 +156,14 @@ def _from_own_class(m: Evaluator, value: Value, name: str, node: ast.AST) -> Val
     return None if found is None else m.for_each_value(found, lambda each: bind(m, value, each, name, node), node)
 
 
+def _class_name(value: Unknown) -> str:
+    """The class of what a library has made, or else who made it: `figure, axes = plt.subplots()`."""
+    match value.term:
+        case Item(index=Const(int(part))):
+            return class_made_by(value.escaped_from, part)
+    return class_made_by(value.escaped_from)
+
+
 def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     # `args.__dict__.update(config)`
     if name == "__dict__":
@@ -168,7 +177,7 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
             part = HOOKS.parts_of_results[value.term.function](m, value, name, node)
             if part is not None:
                 return part
-        made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
+        made_by = f"{_class_name(value)}.{name}" if value.escaped_from else ""
         label = f"{value.label}.{name}" if value.label else name
         divergence, shards = value.dependence | hidden_in(m, value), value.shards
         # Samplers give each rank as many samples as the others: a tensor's size is not about what is in it.

@@ -381,7 +381,7 @@ def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Valu
     if isinstance(mode, str) and mode[:1] in ("w", "a", "x"):
         call.emit(Save, call="open", path=as_path(path), spelled=spelled, checkpoint=False)
     else:
-        call.emit(ReadFile, call="open")
+        call.emit(ReadFile, call="open", path=as_path(path), spelled=spelled)
     # What is read from a file that each rank has for itself is its own.
     divergence = divergence_of(path or ())
     opened = OpenFile(call.allocation_site(), path, mode, spelled)

@@ -32,7 +32,8 @@ def _save(call: Call, effect: SaveEffect) -> Values:
     if effect.opened:
         report_written(call, call.given(effect.path), (*call.args, *call.keywords.values()))
     result, checkpoint = singleton(call.result(fresh=True)), effect.checkpoint or bool(effect.content)
-    if path is None and not checkpoint:
+    adds = bool(effect.mode) and str(call.constant(call.position(effect.mode), effect.mode)).startswith("a")
+    if adds or (path is None and not checkpoint):
         return result
     content = call.given(effect.content)
     found = () if effect.by_parts else written(call.do, content)

@@ -21,7 +21,7 @@ from gpudoctor.lint.domain.symbols import Attribute, CallResult, OwnReading, Ran
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.collective import Collective, as_exchanged
-from gpudoctor.lint.events.files import ReadFile
+from gpudoctor.lint.events.files import ReadFile, as_path
 from gpudoctor.lint.events.process import RankAsked, ReadOwn
 from gpudoctor.lint.events.reporting import Scored, StartLogger
 from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync, UnscaleGradients
@@ -186,8 +186,9 @@ def _is_spread(call: Call, effect: CollectiveEffect) -> bool:
 
 @MODELS.effect(ReadFileEffect)
 def _reads_file(call: Call, effect: ReadFileEffect) -> Values:
-    call.emit(ReadFile, call=call.name)
-    return singleton(call.result(fresh=True))
+    name = call.declared.first if call.declared is not None else ""
+    call.emit(ReadFile, call=call.name, path=as_path(call.given(name)), spelled=call.spelled(0, name))
+    return NOT_ANSWERED
 
 
 @told(HOOKS.starts_ranks)

@@ -128,7 +128,8 @@ def _with_shards(values: Values, shards: frozenset[Value]) -> Values:
 
 def _note_shown(do: LibraryContext, name: str, given: tuple[Values, ...], node: ast.AST) -> None:
     """Numbers that a logger or a progress bar is handed are shown or kept by it."""
-    if shows(name):
+    # A class makes something that may be shown: samples in a `wandb.Table`.
+    if shows(name) and not name.rpartition(".")[2][:1].isupper():
         report(do, "log", given, do.place(node))
 
 

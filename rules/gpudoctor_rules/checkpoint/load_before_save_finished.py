@@ -32,7 +32,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
-from gpudoctor.lint.events.files import Load, Save, ShardedState
+from gpudoctor.lint.events.files import Load, ReadFile, Save, ShardedState
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
@@ -54,14 +54,14 @@ class LoadBeforeSaveFinished(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "ended_well")
-    needs = (Load,)
+    needs = (Load, ReadFile)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or not program.whole or program.managed_by - program.leaving("checkpoints"):
             return
         # Looking for meetings takes time, and few programs read what they wrote.
         meetings: list[Event] | None = None
-        for load in program.events(Load):
+        for load in program.events(Load, ReadFile):
             # Only where all ranks read: `if rank == 0:` around both is one process with itself.
             if not program.by_every_rank(load) or not load.on_one_path:
                 continue
@@ -99,7 +99,7 @@ class LoadBeforeSaveFinished(Rule):
                 return
 
 
-def _wait(program: Program, load: Load) -> Repair:
+def _wait(program: Program, load: Load | ReadFile) -> Repair:
     """All ranks come by where the file is read."""
     meet: Code = (Imported("torch.distributed.barrier"), "()")
     group = next(program.events(InitGroup), None)
@@ -108,7 +108,7 @@ def _wait(program: Program, load: Load) -> Repair:
     return Repair("Wait until it is written", (Before(load.location, ((Either((always, asked)),),)),))
 
 
-def _last_save(program: Program, load: Load) -> Save | None:
+def _last_save(program: Program, load: Load | ReadFile) -> Save | None:
     """The last time before it that one rank alone wrote the same file."""
     # Rounds of a loop write it again and again: what counts is the last one.
     found = [

@@ -36,7 +36,7 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.event_context import only_some_ranks
-from gpudoctor.lint.events.files import Load, Save, lacking
+from gpudoctor.lint.events.files import Load, ReadFile, Save, lacking
 from gpudoctor.lint.events.knowledge import LoopRun, Prepare
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import InitGroup, Spawn
@@ -256,7 +256,7 @@ def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
     ):
         return None
     # Who reads it right behind reads what it has written itself, and would find nothing.
-    if any(_reads_at_once(program, load, save) for load in program.events(Load)):
+    if any(_reads_at_once(program, load, save) for load in program.events(Load, ReadFile)):
         return None
     header = ("if ", is_first(program.events(InitGroup), save, spawned=program.spawned), ":")
     # `shutil.copyfile(filename, "best.pt")`: ranks that write nothing would look for a file that is not there yet.
@@ -270,7 +270,7 @@ def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
     return Repair("Let one rank write", tuple(Under(place, header, skips=True) for place in places))
 
 
-def _reads_at_once(program: Program, load: Load, save: Save) -> bool:
+def _reads_at_once(program: Program, load: Load | ReadFile, save: Save) -> bool:
     """All ranks read the file, and nothing makes them wait for who wrote it."""
     if not load.is_of(save) or load.order < save.order or load.rank_guards or load.condition.excludes(save.condition):
         return False

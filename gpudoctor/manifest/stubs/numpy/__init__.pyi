@@ -1,9 +1,11 @@
-"""Arrays that are written."""
+"""Arrays that are read and written."""
 
 import numpy
 
-from gpudoctor.manifest.effects import followed, saves, surely
+from gpudoctor.manifest.effects import followed, reads_file, saves, surely
 
+@reads_file()
+def load(file, mmap_mode=None, **more): ...
 @saves(path="file", whole=True)
 def save(file, arr, allow_pickle=True, **more): ...
 @saves(path="file", whole=True)
