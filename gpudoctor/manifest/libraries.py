@@ -445,6 +445,10 @@ def _settings() -> Iterator[LibraryEntry]:
     """What the user has configured."""
     yield LibraryEntry("json", settings=("load",))
     yield LibraryEntry("os", aliases={"os.environ.get": "os.getenv"})
+    asked = ("basename", "dirname", "exists", "isdir", "join")
+    files = {f"blobfile.{name}": f"os.path.{name}" for name in asked}
+    made = {f"blobfile.{name}": f"os.{name}" for name in ("listdir", "makedirs")}
+    yield LibraryEntry("blobfile", harmless=ALL, aliases={**files, **made})
     yield LibraryEntry("absl", shadowed=True, harmless=ALL, settings=ALL, calls_given=("app.run",))
     yield LibraryEntry("fire", shadowed=True, harmless=ALL, settings=ALL, runs_commands=ALL, calls_given=("Fire",))
     yield LibraryEntry("omegaconf yaml", wins=True, harmless=ALL, settings=ALL)

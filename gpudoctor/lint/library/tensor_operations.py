@@ -111,6 +111,10 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
         return held
     whole = as_reduced(do, tensor)
     if isinstance(key, Tensor):
+        # `table[steps]`: a bare number is asked for what it is, and others must lie where the table lies.
+        counted = key.extent is not Extent.NUMBER and not key.part
+        if tensor.origin is TensorOrigin.FACTORY and tensor.on_cpu and key.on_accelerator and counted:
+            do.emit(ConstantMixed, at=do.place(node), by="this index", constant=tensor, other=key, module=None)
         # `scores[scores > 0.5]`: so many as the data says.
         picked = Extent.OF_DATA if key.extent is Extent.CHOICE else None
         # Rows that this rank has drawn are its own.

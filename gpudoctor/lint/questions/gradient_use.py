@@ -28,7 +28,15 @@ def averaged_by_hand(program: Program, seldom: bool = False) -> bool:
     Something unknown in each step, or with `seldom` at any time.
     """
     sent = (e for e in program.events(Collective) if (e.adds_up or e.gathers or e.hands_on) and not e.objects)
-    return any(_may_average(program, each, seldom) for each in sent)
+    return any(_may_average(program, each, seldom) for each in sent if not _begins_alike(program, each))
+
+
+def _begins_alike(program: Program, sent: Collective) -> bool:
+    """Handed on before the first step, and never again: the ranks begin with one state and go apart from there."""
+    steps = list(program.events(OptimizerStep))
+    around = {loop.identity for step in steps for loop in step.loops if loop.repeats}
+    again = any(loop.identity in around for loop in sent.loops)
+    return sent.hands_on and bool(steps) and not again and sent.order < min(each.order for each in steps)
 
 
 def _may_average(program: Program, sent: Collective, seldom: bool) -> bool:

@@ -72,7 +72,9 @@ class BatchOffDevice(Rule):
             if left is None or left.batch_of in in_vain or event.location in told or _may_be_scattered(program, event):
                 continue
             # `part if i == 3 else part.to(device) for i, part in enumerate(batch)`: it may be any of the parts.
-            if event.condition.divergence & Divergence.BATCH_INDEX:
+            entry = event.context.conditions_at_entry
+            here = event.condition.difference(entry[-1]) if entry else event.condition
+            if any(test.atom.divergence & Divergence.BATCH_INDEX for test in here):
                 continue
             told.add(event.location)
             # To move it once mends all places in its loop that use it.
