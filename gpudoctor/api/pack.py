@@ -69,6 +69,7 @@ from gpudoctor.lint.domain.tensor import Mark as Mark
 from gpudoctor.lint.domain.tensor import MarkKind as MarkKind
 from gpudoctor.lint.domain.tensor import Tensor as Tensor
 from gpudoctor.lint.domain.tensor import TensorOrigin as TensorOrigin
+from gpudoctor.lint.domain.tensor import buffer_of as buffer_of
 from gpudoctor.lint.domain.value import FALSE as FALSE
 from gpudoctor.lint.domain.value import NONE as NONE
 from gpudoctor.lint.domain.value import TRUE as TRUE

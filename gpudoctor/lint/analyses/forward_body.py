@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Function
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, Length, MethodResult
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, buffer_of, tensors_in
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, text_of
 from gpudoctor.lint.events.collective import Collective
@@ -131,8 +131,9 @@ def check_meeting(
     tensors = tensors_in(values)
     # `meta` and the like count as an accelerator nowhere.
     there = [each for each in tensors if each.on_accelerator]
-    constant = next((each for each in tensors if each.root is not None and each.device == CPU), None)
-    if constant is not None and there and not _is_of_like_type(do, constant):
+    constants = (each for each in tensors if each.root is not None and _stays_on_cpu(do, each))
+    constant = next(constants, None) if there else None
+    if constant is not None and not _is_of_like_type(do, constant):
         do.emit(ConstantMixed, at=place, by=by, constant=constant, other=there[0], module=module)
     _check_copies(do, there, by, place)
     first = next((each for each in there if _number(each.device) is not None), None)
@@ -140,6 +141,15 @@ def check_meeting(
         if first is not None and _number(each.device) not in (None, _number(first.device)):
             do.emit(Crossed, at=place, by=by, tensor=first, other=each, module=module)
             return
+
+
+def _stays_on_cpu(do: LibraryContext, tensor: Tensor) -> bool:
+    """It is there, or is a buffer of a loss or the like, which nobody has moved."""
+    owner = buffer_of(tensor)
+    if owner is None:
+        return tensor.device == CPU
+    where = do.state(owner, ModuleState.device)
+    return where is not None and where.single == CPU
 
 
 def _check_copies(do: LibraryContext, there: list[Tensor], by: str, place: Location) -> None:
@@ -164,10 +174,11 @@ def note_kept(do: LibraryContext, owner: Module, name: str, value: Tensor, place
     do.emit(TensorKept, at=place, module=owner, name=name, tensor=value, taken_along=own)
 
 
-def as_buffer(value: Value) -> Value:
+def as_buffer(module: Module, name: str, value: Value) -> Value:
     """A registered tensor goes where its module goes."""
     # Where it was made says nothing about where it will be.
-    return replace(value, device=None, root=None) if isinstance(value, Tensor) else value
+    where = Unknown(Attribute(module, "device"), "the device of a module", module.label)
+    return replace(value, device=where, label=name) if isinstance(value, Tensor) else value
 
 
 def study(call: Call, module: Value, core: Value, device: Value | None) -> None:

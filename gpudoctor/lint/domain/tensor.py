@@ -6,8 +6,10 @@ import enum
 from collections.abc import Hashable, Iterable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.symbols import IsInstance
-from gpudoctor.lint.domain.value import Allocated, Value, Values
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.symbols import Attribute, IsInstance
+from gpudoctor.lint.domain.value import Allocated, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.record import dataclass, field, replace
 
@@ -53,6 +55,9 @@ class Mark(Value):
     label: str = field(default="", compare=False)
     rank: Values | None = field(default=None, compare=False)
     """Where it is complete, for what is so on one rank only."""
+
+
+_MAPPINGS, _SEQUENCES = frozenset({"dict", "Mapping"}), frozenset({"list", "tuple", "Sequence"})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -122,13 +127,32 @@ class Tensor(Allocated):
 
     def is_plain(self, tests: Iterable[Literal], where: str = "") -> bool:
         # `isinstance(batch["x"], Tensor)`: what a loader yields may be a container of tensors, or a text.
-        return self.batch_of is not None and (self.plain or any(self._is_denied(each, where) for each in tests))
+        if self.batch_of is None or self.plain:
+            return self.plain
+        tests = list(tests)
+        return any(self._is_denied(each, where) for each in tests) or (self.part and self._is_of_nothing(tests))
+
+    def _is_of_nothing(self, tests: Iterable[Literal]) -> bool:
+        """The whole batch is neither a dictionary nor a list: nobody knows what it has parts of."""
+        names: set[str] = set()
+        for key in (each.atom.key for each in tests if not each.holds):
+            if isinstance(key, IsInstance) and any(map(self._is_part_of, key.given[0])):
+                for kind in key.given[1]:
+                    several = kind.items if isinstance(kind, TupleOf) else (singleton(kind),)
+                    names |= {
+                        each.name.rpartition(".")[2] for one in several for each in one if isinstance(each, Library)
+                    }
+        return not names.isdisjoint(_MAPPINGS) and not names.isdisjoint(_SEQUENCES)
+
+    def _is_part_of(self, other: Value) -> bool:
+        return isinstance(other, Tensor) and not other.part and other.batch_of == self.batch_of
 
     def _is_denied(self, test: Literal, where: str) -> bool:
         key = test.atom.key
         if not isinstance(key, IsInstance) or key.plain_where is not test.holds:
             return False
-        here = bool(where) and key.subject == where
+        # What a value is on a path of its own, a test on that path has said, of the part of the batch that it was then.
+        here = not where or key.subject == where
         return any(each == self or (here and self._is_part_like(each)) for each in key.given[0])
 
     def _is_part_like(self, other: Value) -> bool:
@@ -143,6 +167,12 @@ class Tensor(Allocated):
         # Messages name what the user wrote: `images`, not `next(loader)`; `loss`, not the model that returned it too.
         one = self.origin is TensorOrigin.BATCH or (self.origin is TensorOrigin.OUTPUT and self.part)
         return replace(self, label=name) if one and self.label != name else self
+
+
+def buffer_of(tensor: Tensor) -> Value | None:
+    """The module with which it goes, as a buffer."""
+    term = tensor.device.term if tensor.root is not None and tensor.device is not None else None
+    return term.of if isinstance(term, Attribute) and term.name == "device" else None
 
 
 def tensors_in(values: Iterable[Value]) -> list[Tensor]:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, ProjectModule
+from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, Method, ProjectModule
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
+from gpudoctor.lint.library_call import MODELS
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.file_queries import is_file, is_folder
 from gpudoctor.lint.source.file_traits import Role
@@ -180,6 +181,8 @@ def _member(m: Evaluator, origin: Value, name: str, node: ast.AST) -> Values:
     answered = m.answer_of(getter, Arguments((singleton(Const(name)),)), node) if getter is not None else None
     if answered is not None:
         return answered
+    if (ProjectModule, name) in MODELS.methods:
+        return singleton(Method(origin, name))
     folder = m.packages.get(origin.scope)
     if isinstance(folder, Package) and not any(map(is_package, folder.folders)):
         # A folder without `__init__.py` has no names of its own: whoever asks means an installed package of that name.

@@ -152,10 +152,31 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: Location
             return _compare_rank(op, one, other, swapped, text, place)
         if isinstance(one, Size) and isinstance(other, Const):
             return _compare_size(op, one, other, swapped)
+    # `len(names) > 0` asks what `if names` asks.
+    some = _ASKS_FOR_SOME.get((type(op), right))
+    if some is not None and (counted := counted_by(left)) is not None:
+        found = open_test(IsTrue(counted), text, place)
+        return found if some else negate(found)
     # Whether something is there at all depends on how the program is written, not on what this rank has computed.
     kind = isinstance(op, ast.Is) and Const(None) in (left, right)
     asked = Compares(TESTS.get(type(op), "?"), left, right)
     return open_test(asked, text, place, Divergence.LOCAL if kind else Divergence.NONE)
+
+
+_ASKS_FOR_SOME: dict[tuple[type[ast.cmpop], Value], bool] = {
+    (ast.Gt, NOUGHT): True,
+    (ast.GtE, Const(1)): True,
+    (ast.Eq, NOUGHT): False,
+    (ast.Lt, Const(1)): False,
+    (ast.LtE, NOUGHT): False,
+}
+"""Comparisons of a number of items that ask whether there is one, or whether there is none."""
+
+
+def counted_by(value: Value) -> Value | None:
+    """The list or dictionary of which it is the length."""
+    of = value.term.of if isinstance(value.term, Length) else None
+    return of if of is not None and of.is_mutable else None
 
 
 def _is_length_of_text(value: Unknown) -> bool:

@@ -27,7 +27,16 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart
-from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
+from gpudoctor.lint.interp.operators import (
+    bound_in,
+    compare,
+    conjunction,
+    contains,
+    counted_by,
+    disjunction,
+    negate,
+    open_test,
+)
 from gpudoctor.lint.interp.position import PathExit
 from gpudoctor.lint.interp.special_methods import compared_by_class
 from gpudoctor.lint.library.library_names import is_harmless
@@ -331,7 +340,7 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
     if asked is not None:
         value = asked(m, value, m.place(node))
     if value.is_open:
-        return open_test(IsTrue(value), m.text(node), m.place(node)).literal
+        return open_test(IsTrue(counted_by(value) or value), m.text(node), m.place(node)).literal
     # `sorted(found)` is a list, too; a `zip` is something, whatever it goes over.
     if value.is_mutable or (isinstance(value, Enumerated) and value.kind == "sorted"):
         items = known_items(m, value)

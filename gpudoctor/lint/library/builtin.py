@@ -42,6 +42,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.checkpoint_files import note_written, report_written
 from gpudoctor.lint.library.tensors import agreed, combined, is_reduced, note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.record import replace
 
 BUILTINS = Library("builtins")
 FIELD = r"\{(\w+(?:\.\w+)+)"
@@ -78,6 +79,8 @@ def _number(call: Call) -> Values:
                 # `int(os.environ.get("PMI_RANK"))` fails here, and is a rank under the launcher that is meant.
                 dependence = Divergence.UNREAD if value == NONE else Divergence.NONE
                 return Unknown(CallResult(call.name, value), "a number", dependence=dependence)
+            case Unknown(kind=""):
+                return replace(value, kind=call.name.removeprefix("builtins."))
             case Truth() | Unknown():
                 return value
             # `float(loss)` waits for the GPU as `loss.item()` does.
@@ -115,7 +118,13 @@ def _written(value: Value, conversion: str, spec: str | None) -> Value:
     if isinstance(value, Const) and not conversion and spec == "":
         return as_text(value) or Text((value,))
     parts = formatted(value, conversion, spec)
-    return value if isinstance(value, Text) else parts[0] if parts[0].is_constant else Text(parts)
+    if isinstance(value, Text):
+        return value
+    if len(parts) == 1 and parts[0].is_constant:
+        return parts[0]
+    # `str(torch.device("cuda", 0))` has two.
+    texts = [str(part.value) for part in parts if isinstance(part, Const)]
+    return Const("".join(texts)) if len(texts) == len(parts) else Text(parts)
 
 
 @MODELS.callable("builtins.print")

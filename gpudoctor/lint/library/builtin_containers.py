@@ -46,6 +46,7 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.builtin import unknown
+from gpudoctor.lint.library.choosing import choice_name
 from gpudoctor.lint.library.tensors import surely_has_graph
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.record import replace
@@ -445,6 +446,18 @@ def _named_in_module(call: Call[ProjectModule]) -> Values:
     from gpudoctor.lint.library.dynamic_import import member_named_by
 
     return member_named_by(call.do, call.receiver, call.first, call) or NOT_ANSWERED
+
+
+@MODELS.method(ProjectModule, "items", "keys", "values")
+def _members(call: Call[ProjectModule]) -> Values:
+    """`vars(models).items()`: the classes and functions that it defines."""
+    defined = call.do.modules.defined_in(call.receiver)
+    entries: list[tuple[Values | None, Values]] = [
+        (singleton(Const(choice_name(each))), singleton(each)) for each in defined
+    ]
+    table = new_dict(call.do, entries, call.node)
+    asked = call.do.for_each_value(table, lambda each: call.do.attribute(each, call.name, call.node), call.node)
+    return call.do.call(asked, call.arguments, call.node)
 
 
 @MODELS.method(Library, "__getitem__")

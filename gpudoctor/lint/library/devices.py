@@ -33,6 +33,8 @@ def as_device(value: Value, place: Location) -> Value | None:
         # `torch.float16` is a name of the library and no device; nor does `mask.to(x.dtype)` name one.
         case Library() | Unknown(Attribute(Tensor(), "dtype")):
             return None
+        case Unknown(kind="int"):
+            return Device("cuda", value, place)
         case Unknown() | Device():
             return value
         case Const():

@@ -39,7 +39,7 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import left_whole, note_met
 from gpudoctor.lint.library.stub_bodies import tell
-from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
+from gpudoctor.lint.library.tensors import as_loss, check_devices, check_each_way, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import (
     check_initialised,
     children_of,
@@ -96,6 +96,7 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
         if not tensors:
             return singleton(made(call.do, call.place, call.label, TensorOrigin.OTHER))
         operands = computing(core.made_by, call.sure_values())
+        check_each_way(call)
         if LOSS.fits(core.made_by):
             check_meeting(call.do, operands, call.label, call.place)
         result = combined(call.do, [*tensors], call.place, call.label, operands)

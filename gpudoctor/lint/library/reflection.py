@@ -34,6 +34,7 @@ from gpudoctor.lint.domain.value import (
     UNBOUND,
     Anonymous,
     Const,
+    Text,
     Truth,
     Unknown,
     Value,
@@ -467,9 +468,17 @@ def _type(call: Call) -> Values:
 
 
 def _is_of_python(call: Call) -> bool:
-    """A test on the way here has told it to be one of Python's own plain kinds."""
+    """It is a setting, or a test on the way here has told it to be one of Python's own plain kinds."""
+    if call.args and call.args[0].all(_is_plain_setting):
+        return True
     tests = (each.atom.key for each in call.do.path.kinds if each.holds)
     return any(isinstance(test, IsInstance) and test.plain_where and test.given[0] == call.args[0] for test in tests)
+
+
+def _is_plain_setting(value: Value) -> bool:
+    if isinstance(value, Unknown):
+        return value.config or f"builtins.{value.kind}" in _PLAIN
+    return isinstance(value, (Const, Text, Truth))
 
 
 def _type_of(value: Value) -> Value:
@@ -480,6 +489,10 @@ def _type_of(value: Value) -> Value:
     cls = class_of(value)
     if cls is not None:
         return cls
+    # `type(default)(text)`: a setting is read as what it is by default.
+    if isinstance(value, (Const, Text, Truth)) and value != NONE:
+        kind = type(value.value).__name__ if isinstance(value, Const) else "str" if isinstance(value, Text) else "bool"
+        return Library(f"builtins.{kind}")
     made_by = value.made_by if isinstance(value, Module) else ""
     return Library(made_by) if made_by.startswith("torch.nn.") else NONE
 
@@ -494,6 +507,9 @@ def _callable(call: Call) -> Values:
 
 @MODELS.callable("builtins.vars")
 def _vars(call: Call) -> Values:
+    # `vars(models)[name]`
+    if isinstance(call.first, ProjectModule):
+        return singleton(call.first)
     # `vars(args).update(config)`
     note_opened(call.do, call.args[0] if call.args else ())
     made = Unknown(CallResult("builtins.vars", call.args), "attributes as a dictionary", call.written, config=True)

@@ -351,6 +351,28 @@ def is_cpu_batch(value: Value) -> bool:
     return _is_cpu(value.device) and value.origin is TensorOrigin.BATCH
 
 
+def check_each_way(call: Call) -> None:
+    """Log tensors that meet on different devices on some paths: `criterion(output, target)` of an output that lies on
+    the GPU where an option names some."""
+    given = [*call.args, *call.keywords.values()]
+    forked = next((each for each in given if len(each.bindings) > 1 and each.any(_is_elsewhere)), None)
+    if forked is None:
+        return
+
+    def check(_: Value) -> Values:
+        here, tests = [each.restrict(call.do.path).single for each in given], call.do.path.kinds
+        # What a test has told to be no tensor meets none.
+        met = [each for each in here if each is not None and not each.is_plain(tests)]
+        check_devices(call.do, met, call.label, call.place)
+        return singleton(NONE)
+
+    call.do.for_each_value(forked, check, call.node)
+
+
+def _is_elsewhere(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.on_accelerator
+
+
 def check_devices(
     do: LibraryContext, values: list[Value], by: str, place: Location, module: Module | None = None
 ) -> None:
@@ -551,6 +573,14 @@ def _register_hook(call: Call[Tensor]) -> Values:
         with call.do.in_contexts("hook"):
             call.do.call(hook, Arguments((singleton(given),)), call.node)
     return call.unknown(Anonymous("hook", call.allocation_site()), "a handle")
+
+
+@MODELS.callable("torch.autograd.Variable._execution_engine.queue_callback")
+def _queue_callback(call: Call) -> Values:
+    """From a hook: it is called when the whole backward is done, as own versions of DDP average."""
+    callback = call.arg(0, "callback")
+    with call.do.in_contexts("hook"):
+        return call.do.call(callback, Arguments(), call.node) if callback is not None else NOT_ANSWERED
 
 
 def key_of(tensor: Tensor) -> Unknown:

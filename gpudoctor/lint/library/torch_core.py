@@ -34,6 +34,7 @@ from gpudoctor.lint.library.tensors import (
     NOT_DIFFERENTIABLE,
     agreed,
     as_loss,
+    check_each_way,
     combined,
     cut,
     filled,
@@ -157,6 +158,7 @@ def _operation(call: Call) -> Values:
         if call.name in DRAWING:
             _note_noise(call, given)
         operands = _operands(call)
+        check_each_way(call)
         result = combined(call.do, given, call.place, call.label, operands)
         extent = extent_by(call, last, given)
         if last in FILLED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import note_applied, part_added
@@ -679,7 +680,7 @@ def _register(call: Call[Module]) -> Values:
                 part_added(call.do, call.receiver, value, name, has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
         # A buffer goes where the module goes.
-        call.do.set_own_attribute(call.receiver, name, given.map(as_buffer))
+        call.do.set_own_attribute(call.receiver, name, given.map(partial(as_buffer, call.receiver, name)))
     elif name is None:
         call.do.set_flag(call.receiver, ObjectState.opened)
     if "module" not in call.name:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -126,16 +128,27 @@ def unused_samplers(program: Program) -> list[Sampler]:
     ]
 
 
-def where_averaged(together: Wrap | UseManaged | InitGroup) -> list[tuple[str, Location]]:
+def where_averaged(together: Wrap | UseManaged | InitGroup | Collective) -> list[tuple[str, Location]]:
     """What shows that the ranks train one model, for a finding; nothing where it is only meant."""
     if isinstance(together, InitGroup):
         return []
-    return [("the model averages its gradients over the ranks", together.location)]
+    who = "the program adds up" if isinstance(together, Collective) else "the model averages"
+    return [(f"{who} its gradients over the ranks", together.location)]
 
 
-def trained_together(program: Program, training: LearningPass) -> Wrap | UseManaged | InitGroup | None:
+def trained_together(program: Program, training: LearningPass) -> Wrap | UseManaged | InitGroup | Collective | None:
     """What makes the ranks train one model, or should, where the user starts several processes of a program for one."""
-    return program.lacks_group or synchronised(program, training)
+    return program.lacks_group or synchronised(program, training) or _added_up(program, training)
+
+
+def _added_up(program: Program, training: LearningPass) -> Collective | None:
+    """Where the program itself adds up the gradients of all ranks."""
+    sums = (each for each in program.events(Collective) if each.adds_up and not each.condition.excludes(training.when))
+    return next((each for each in sums if each.subject is not None and each.subject.any(_is_gradient)), None)
+
+
+def _is_gradient(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.origin is TensorOrigin.GRADIENT
 
 
 def synchronised(program: Program, training: LearningPass) -> Wrap | UseManaged | None:

@@ -87,8 +87,7 @@ class ModelOffDevice(Rule):
             label = event.module.label or "the model"
             yield self.found(
                 at=event.location,
-                message=f"`{label}` is on the CPU when it is called with a tensor on "
-                f"{device_called(where) if isinstance(where, Device) else 'the GPU'}: {_ending(event.module)}",
+                message=f"`{label}` is on the CPU when it is called{_with(where)}: {_ending(event.module)}",
                 remedy=f"Move the model before its first use: `{label}.to({own_device(program) or 'device'})`"
                 + (", with the device of its inputs." if not program.frameworks else "."),
                 because=[
@@ -143,6 +142,9 @@ def _at_odds(event: Forward, moving: frozenset[str]) -> bool:
         return False
     # With one input on the CPU, that may be the one which meets the weights, and all is well.
     here = on_cpu(event.device) and bool(event.inputs)
+    # It brings the inputs to its GPUs itself, wherever they are; all on the CPU may be what an option wants.
+    if here and event.module.wrapped_by(WrapperKind.DATA_PARALLEL):
+        return not any(each.on_cpu for each in event.inputs)
     return here and all(each.on_accelerator or _is_moved(each, moving) for each in event.inputs)
 
 
@@ -151,6 +153,13 @@ def _is_moved(tensor: Tensor, moving: frozenset[str]) -> bool:
     loaders = [each for each in tensor.shards if isinstance(each, Loader)]
     batch = tensor.origin is TensorOrigin.BATCH and not isinstance(tensor.device, Device)
     return batch and bool(loaders) and all(each.managed in moving for each in loaders)
+
+
+def _with(where: Value | None) -> str:
+    # DataParallel takes any input.
+    if where is None or not where.is_accelerator:
+        return ""
+    return f" with a tensor on {device_called(where) if isinstance(where, Device) else 'the GPU'}"
 
 
 def _ending(module: Value) -> str:

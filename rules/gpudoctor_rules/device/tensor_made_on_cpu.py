@@ -26,16 +26,21 @@ zhiheLu/CWT-for-FSS#12.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor, buffer_of
 from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import ConstantMixed, Move, TensorKept
 from gpudoctor.lint.questions.asked_in_tests import asks_about_made
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
 
 
 class TensorMadeOnCpu(Rule):
@@ -58,6 +63,13 @@ class TensorMadeOnCpu(Rule):
             tensor = event.constant
             if tensor.root in kept or any(asks_about_made(test, tensor) for test in event.condition.literals):
                 continue
+            owner = buffer_of(tensor)
+            if owner is not None:
+                # Of what has weights, and goes with what it is a part of, GPU202 speaks.
+                called = any(each.module.core == owner for each in program.events(Forward))
+                if not called and not any(owner in parts for parts in program.parts.values()):
+                    yield self._of_a_buffer(event, owner)
+                continue
             # A layer is best named by its weights: they are what lies on the GPU.
             met = f"the weights of {name_of(event.module)}" if event.module is not None else _met(event)
             yield self.found(
@@ -69,6 +81,16 @@ class TensorMadeOnCpu(Rule):
                 cause=tensor.place,
                 needs=program.shared_by(event),
             )
+
+    def _of_a_buffer(self, event: ConstantMixed, owner: Value) -> Finding:
+        name = name_of(owner, "the module")
+        return self.found(
+            event.location,
+            f"`{event.constant.label}` is a buffer of {name}, which was never moved, and meets {_met(event)} on the "
+            "GPU: this ends in an error.",
+            remedy=f"Move {name} as the model is moved: it takes its buffers along.",
+            because=[("it is made here, on the CPU", owner.place)],
+        )
 
 
 def _there(other: Tensor) -> str:

@@ -580,7 +580,8 @@ def test_what_one_of_two_models_returns_is_on_the_gpu_either_way(paper):
             torch.nn.functional.mse_loss(either, y)
         """
     )
-    assert {event.location.line for event in found.events(Mixed)} == {9}
+    assert {event.location.line for event in found.events(Mixed)} == {9, 11}
+    assert {str(event.condition) for event in found.events(Mixed) if event.location.line == 11} == {"args.small"}
 
 
 def test_a_sum_by_name_grows_as_any_other(paper):

@@ -190,3 +190,4 @@ seen = []
 net.layers[0].register_forward_hook(lambda module, given, made: seen.append(1))
 net(x)
 claim(len(seen) == 1)
+claim(str(torch.device("cuda", 1)) == "cuda:1" and str(torch.device("cpu")) == "cpu")

@@ -23,3 +23,13 @@ claim(os.path.join("a", "b") == "a/b" and os.path.basename("a/b.py") == "b.py")
 claim(os.path.splitext("b.py")[0] == "b" and str(pathlib.Path("a") / "b") == "a/b")
 claim(pathlib.Path("a/b.txt").stem == "b" and pathlib.Path("a/b.txt").suffix == ".txt")
 claim((None or 3) == 3 and (0 and 3) == 0 and (3 if not [] else 4) == 3)
+
+# The kind of a value makes others of its kind.
+claim(type(3) is int and type(0.5)("2") == 2.0 and type("3")(4) == "4")
+
+# Whether there is anything in a list, asked in its several ways.
+gpus = [int(each) for each in os.environ.get("GPUS", "0,1").split(",") if int(each) >= 0]
+if gpus:
+    claim(len(gpus) > 0 and len(gpus) != 0 and len(gpus) >= 1 and bool(len(gpus)))
+else:
+    claim(not len(gpus) and len(gpus) == 0 and len(gpus) < 1 and len(gpus) <= 0)
