@@ -115,9 +115,12 @@ def is_no_module(m: Evaluator, name: str) -> bool:
 
 
 def _is_found_first(m: Evaluator, file: ModuleFile, dotted: str) -> bool:
-    """It lies beside the program that is started, and nowhere further up, where `python -m` would look."""
+    """It lies beside the program that is started, and nowhere further up, where `python -m` would look. Of a package
+    it may look there for nothing at all."""
     folder = os.path.dirname(m.frames[0].file.source.path)
     path = os.path.join(folder, *dotted.split("."))
+    if is_package(folder):
+        return False
     if file.source.path not in (f"{path}.py", os.path.join(path, "__init__.py")):
         return False
     while folder != m.project.root and folder != os.path.dirname(folder):

@@ -90,7 +90,11 @@ def test_what_python_comes_to_first_depends_on_how_it_is_started(tmp_path: Path)
     (tools / "helpers.py").write_text("first = 1\n")
     (tools / "start.py").write_text("from helpers import train\nprint(train)\n")
     assert _ended(tools / "start.py") is not None
-    # `python -m tools.start` looks here.
+    # `python -m tools.start` does not look beside the program, and a package may be started so.
+    (tools / "__init__.py").touch()
+    assert _ended(tools / "start.py") is None
+    (tools / "__init__.py").unlink()
+    # It looks here.
     (tmp_path / "helpers").mkdir()
     assert _ended(tools / "start.py") is None
 
