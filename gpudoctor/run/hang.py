@@ -69,7 +69,6 @@ _WAITING_IN = (
     "torch/distributed/_functional_collectives.py",
 )
 """Files of torch in which a rank waits for others: a backward waits in the collectives of DDP."""
-_LOADER = "torch/utils/data/dataloader.py"
 _ON_THE_WAY = ("torch/_ops.py", "torch/_library/")
 """Files through which collectives go that are operators, as those of sharded parameters."""
 
@@ -233,12 +232,8 @@ class Watch:
     def _sleep(self, found: Sequence[Waiting], now: float) -> bool:
         """A rank that the others wait for, or a worker that it waits for, sleeps until a time that will come."""
         pids = {each.rank: each.pid for each in self._left()}
-        for each in found:
-            if each.rank in pids and not (each.waits or each.silence):
-                loads = any(_LOADER in frame.location.path for frame in each.stack)
-                if any(self._sleeps.has(pid, now) for pid in _with_children(pids[each.rank], loads)):
-                    return True
-        return False
+        there = [each for each in found if each.rank in pids and not (each.waits or each.silence)]
+        return any(self._sleeps.has(pid, now) for each in there for pid in _with_children(pids[each.rank], each.loads))
 
     def _done(self, found: Sequence[Waiting]) -> dict[int, _GotOn]:
         pids = {each.rank: each.pid for each in self._left()}
@@ -414,6 +409,7 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
         batches=answer["batches"],
         transferred=answer["transferred"],
         told=answer["told"],
+        root=answer["root"] if here.waits else "",
         before=collective_of(done[-1]).place if done and not done[-1]["of_wrapper"] else None,
     )
 
@@ -468,5 +464,5 @@ def _mute(found: Sequence[Waiting], resting: set[int]) -> bool:
 
 def _apart(found: Sequence[Waiting]) -> bool:
     """Somebody is not where the others are: those who all take part in one collective may only be slow."""
-    stand = {each.collective and (each.collective.name, each.collective.number) for each in found}
+    stand = {each.collective and (each.collective.name, each.collective.number, each.root) for each in found}
     return len(stand) > 1 or any(one.crosses(other) for one in found for other in found)

@@ -83,6 +83,10 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
     if any(one.crosses(other) for one, other in combinations(waiting, 2)):
         text = "The ranks wait in collectives of different groups to which they all belong, each for the others."
         return HangVerdict(HangKind.COLLECTIVES_DIFFER, (), text)
+    if len({each.root for each in waiting}) > 1:
+        named = ", ".join(f"rank {each.rank} `{each.root or 'none'}`" for each in waiting)
+        text = f"All ranks wait in one collective, and name different ranks in it: {named}."
+        return HangVerdict(HangKind.COLLECTIVES_DIFFER, (), text)
     why = "all have called it: a kernel is stuck, or the network"
     return HangVerdict(HangKind.KERNEL_STUCK, (), f"All ranks wait in one collective, and {why}.")
 

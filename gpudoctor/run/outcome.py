@@ -84,10 +84,9 @@ def _ending(recording: Recording) -> str:
 
 
 def hangs_untold(watched: Watched) -> bool:
-    """The ranks did not advance, and no finding speaks of a line where one of them stood."""
+    """The ranks did not advance, and no finding is about a line where one of them stood: others only lead there."""
     stood = {each.place for each in watched.recording.hang if each.place is not None}
-    told = {place for each in watched.found for place in (each.location, *(other.location for other in each.related))}
-    lines = {(os.path.realpath(place.path), place.line) for place in told}
+    lines = {(os.path.realpath(each.location.path), each.location.line) for each in watched.found}
     return bool(watched.recording.hang) and not any((os.path.realpath(at.path), at.line) in lines for at in stood)
 
 
@@ -196,10 +195,12 @@ def _covers(place: Location, line: Location) -> bool:
 def _gone(recording: Recording) -> str:
     """Ranks that others missed, and how they had ended; empty where none is known."""
     silent = [each for each in recording.ranks if each.crash is None]
-    over = [each.rank for each in silent if each.over and each.rank is not None]
+    left = {each.rank: each.left for each in silent if each.left is not None and each.rank is not None}
+    over = [each.rank for each in silent if each.over and each.rank is not None and each.rank not in left]
     fatal = {each.rank: each.fatal for each in silent if each.fatal is not None and each.rank is not None}
     dead = [each.rank for each in silent if not each.over and each.rank is not None and each.rank not in fatal]
-    told = [f"{recording.named(over)} had reached the end of its program."] if over else []
+    told = [f"{recording.named([rank])} had left by `sys.exit` at {at.path}:{at.line}." for rank, at in left.items()]
+    told += [f"{recording.named(over)} had reached the end of its program."] if over else []
     if dead and recording.told_to_end is not None:
         told.append(f"{recording.named(dead)} had ended before, as SIGTERM told it to.")
     elif dead:
@@ -235,7 +236,8 @@ def where(each: Waiting) -> str:
         last = f"; it is{at}{inside}, in a call that does not let Python go on" if each.place else ""
         asleep = f"; it sleeps in {each.kernel} of the kernel" if each.kernel else ""
         return f"Rank {each.rank} {each.silence}{last}{asleep}."
-    return f"Rank {each.rank} is{at or ' outside of your code'}{inside}."
+    does = "waits for the workers of its loader" if each.loads else "is"
+    return f"Rank {each.rank} {does}{at or ' outside of your code'}{inside}."
 
 
 def faults(recording: Recording) -> str:

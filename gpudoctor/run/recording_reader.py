@@ -196,6 +196,7 @@ def _process(lines: list[JsonLine], folder: Path) -> Process | None:
         backward=_place(over["backward"]) if over and over["backward"] else None,
         counted=max((line.get(_COUNTED.get(line["kind"], "step"), 0) for line in lines), default=0),
         over=over is not None,
+        left=_place(over["left"]) if over and over["left"] else None,
         fatal=_fatal(folder / FATAL.format(pid=first["pid"])),
         cost=over["cost"] if over else max((line["cost"] for line in told.of("step")), default=0.0),
     )

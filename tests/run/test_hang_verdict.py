@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.run.hang import Watch, _apart
@@ -23,6 +23,10 @@ HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 def in_collective(rank: int, number: int = 5, name: str = "all_reduce", group: str = "0") -> Waiting:
     collective = RecordedCollective(name, number, group, False, 0.0, 1, False, HERE, (0, 1))
     return Waiting(rank, HERE, "mean", collective, (), waits=True)
+
+
+def naming(rank: int, root: str) -> Waiting:
+    return replace(in_collective(rank, name="broadcast"), root=root)
 
 
 def elsewhere(rank: int) -> Waiting:
@@ -52,6 +56,8 @@ def silent(rank: int, why: str) -> Waiting:
         ([in_collective(0), in_collective(1), in_collective(2, 4)], HangKind.COLLECTIVES_DIFFER, (2,)),
         ([in_collective(0), in_collective(1, name="broadcast")], HangKind.COLLECTIVES_DIFFER, ()),
         ([in_collective(0), in_collective(1)], HangKind.KERNEL_STUCK, ()),
+        ([naming(0, "src=0"), naming(1, "src=0")], HangKind.KERNEL_STUCK, ()),
+        ([naming(0, "src=0"), naming(1, "src=1")], HangKind.COLLECTIVES_DIFFER, ()),
         ([in_collective(0), in_collective(1, group="1")], HangKind.COLLECTIVES_DIFFER, ()),
         ([in_collective(0, group="1"), in_collective(2)], HangKind.KERNEL_STUCK, ()),
         ([receiving(0), receiving(1)], HangKind.NOBODY_SENDS, ()),
@@ -86,6 +92,7 @@ def test_no_hang_no_verdict() -> None:
     ("stack", "told"),
     [
         ((("pdb.py", "interaction"), ("pdb.py", "user_line"), ("train.py", "load")), "for somebody to type"),
+        ((("torch/utils/data/dataloader.py", "_get_data"), ("train.py", "load")), "for the workers of its loader at"),
         ((("threading.py", "join"), ("threading.py", "_shutdown")), "come to the end of its program"),
     ],
 )
@@ -101,6 +108,13 @@ def test_a_hang_is_told_beside_findings_that_do_not_speak_of_it(at: Location | N
     recording = Recording(ranks=(), hang=(in_collective(0), elsewhere(1)))
     assert hangs_untold(Watched(recording, found, (), lambda _: (), linted=False)) is untold
     assert not hangs_untold(Watched(Recording(ranks=()), found, (), lambda _: (), linted=False))
+
+
+def test_a_hang_is_told_beside_a_finding_that_leads_to_its_line() -> None:
+    at, on_the_way = Location("train.py", 3), (Related("the ranks train on these batches", HERE),)
+    found = Finding("GPU301", "missing-distributed-sampler", Severity.ERROR, "It repeats.", at, related=on_the_way)
+    recording = Recording(ranks=(), hang=(in_collective(0), elsewhere(1)))
+    assert hangs_untold(Watched(recording, (found,), (), lambda _: (), linted=False))
 
 
 def told(rank: int, came_with: str, at: Location = HERE) -> Waiting:
@@ -120,6 +134,7 @@ def told(rank: int, came_with: str, at: Location = HERE) -> Waiting:
             [in_collective(0), told(1, "waits with `all_reduce` of 8 bytes, where [...] `all_reduce` of 4 bytes,")],
             ["GPU518"],
         ),
+        ([naming(0, "src=0"), naming(1, "src=1")], []),
         ([in_collective(0), told(1, "waits with `barrier` of 0 bytes, where [...] `all_reduce` of 4 bytes,")], []),
         (
             [
@@ -141,6 +156,7 @@ def test_the_mistake_that_a_wait_shows(hang: list[Waiting], found: list[str]) ->
 def test_ranks_in_one_call_of_two_groups_do_not_come_to_each_other(group: str, apart: bool) -> None:
     """In one group they may only be slow."""
     assert _apart([in_collective(0), in_collective(1, group=group)]) is apart
+    assert _apart([naming(0, f"src={group}"), naming(1, "src=0")]) is apart
 
 
 @pytest.mark.parametrize("told_to_end", [True, False])

@@ -52,6 +52,13 @@ def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
     assert watched.codes == {"GPU501"}
 
 
+def test_ranks_that_name_different_sources_are_told_at_once(tmp_path: Path) -> None:
+    watched = hang(tmp_path, TRAINING + "dist.broadcast_object_list([epoch], src=dist.get_rank())\n")
+    assert "name different ranks in it: rank 0 `src=0`, rank 1 `src=1`." in " ".join(watched.err.split())
+    assert watched.report["hang_verdict"] == {"kind": "collectives differ", "ranks": []}
+    assert watched.codes == set()
+
+
 def test_a_hang_that_is_interrupted_is_in_the_report(tmp_path: Path) -> None:
     program = TRAINING + "if dist.get_rank() == 0:\n    dist.all_reduce(loss.detach())\ndist.barrier()\n"
     (tmp_path / "train.py").write_text(program)

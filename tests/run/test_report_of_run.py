@@ -178,6 +178,16 @@ def test_a_rank_that_ends_early_leaves_what_it_did(tmp_path: Path, last: str, st
     assert (crash or {}).get("type") == ("ValueError" if "raise" in last else None)
 
 
+def test_a_rank_that_leaves_by_itself_is_told_with_the_line(tmp_path: Path) -> None:
+    """Who has caught that and gone on did not leave there."""
+    tries = "try:\n    sys.exit()\nexcept SystemExit:\n    pass\n"
+    leaves = "        if epoch == 1 and dist.get_rank() == 1:\n            sys.exit()\n"
+    (tmp_path / "train.py").write_text(f"import sys\n{tries}{TRAINING}{leaves}")
+    told = " ".join(watch(tmp_path, "--nproc-per-node", "2", "train.py").err.split())
+    assert f"Rank 1 had left by `sys.exit` at train.py:{(tries + TRAINING + leaves).count(chr(10)) + 1}." in told
+    assert told.count("had left by") == 1
+
+
 def test_ranks_that_a_launcher_has_started_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     report = tmp_path / "report.json"

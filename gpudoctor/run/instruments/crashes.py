@@ -35,7 +35,11 @@ def watch(state: State) -> None:
         tell(state, kind, error, trace)
         show(kind, error, trace)
 
+    def leaves(*_: Any) -> None:
+        state.left = state.recorder.place(), state.steps + state.exchanges
+
     sys.excepthook = watched
+    sys.exit = state.recorder.before(sys.exit, leaves)
     state.recorder.guarded(_watch_spawned)(state, tell)
     state.recorder.guarded(_watch_children)(state, tell)
     state.recorder.guarded(_watch_signals)(state.recorder.folder)
@@ -161,7 +165,9 @@ def _over(state: State) -> None:
     # Of a process that did nothing worth a line there is nothing to tell.
     if state.recorder.begun:
         tell_the_rest(state)
-        state.write(
-            "over", steps=state.steps, backwards=state.backwards, backward=state.backward_at, cost=state.recorder.cost
-        )
+        place, done = state.left
+        # Who went on after that has caught it.
+        left = place if done == state.steps + state.exchanges else None
+        told = {"backwards": state.backwards, "backward": state.backward_at, "left": left}
+        state.write("over", steps=state.steps, cost=state.recorder.cost, **told)
         let_backends_rest()

@@ -73,7 +73,8 @@ def _prepare_for_silence(folder: str) -> None:
 
 
 def _answer(state: State, main: int) -> None:
-    stack = _stack(sys._current_frames().get(main))
+    innermost = sys._current_frames().get(main)
+    stack, root = _stack(innermost), _root(innermost)
     os.close(
         os.open(os.path.join(state.recorder.folder, HEARD.format(pid=os.getpid())), os.O_WRONLY | os.O_CREAT, 0o600)
     )
@@ -85,6 +86,7 @@ def _answer(state: State, main: int) -> None:
         "transferred": bytes_over_tcp(),
         "variables": {name: os.environ[name] for name in ASKED_BY if name in os.environ},
         "stack": stack,
+        "root": root,
         "collectives": collectives(),
         "told": _told(),
     }
@@ -111,6 +113,23 @@ def _stack(frame: FrameType | None) -> list[list[Any]]:
             stack.append([code.co_filename, frame.f_lineno, code.co_name, is_own(code.co_filename)])
         frame = frame.f_back
     return stack
+
+
+def _root(frame: FrameType | None) -> str:
+    """The rank that the program has named in a collective that has one, as `src=0`; empty where it is in none."""
+    root = ""
+    while frame is not None and not is_own(frame.f_code.co_filename):
+        code = frame.f_code
+        if code.co_filename.endswith(_CALLED_AT) and code.co_name.startswith(_ROOTED):
+            given = frame.f_locals
+            root = next((f"{name}={given[name]}" for name in _ROOTS if isinstance(given.get(name), int)), root)
+        frame = frame.f_back
+    return root
+
+
+_CALLED_AT = "torch/distributed/distributed_c10d.py"
+_ROOTED = ("broadcast", "reduce", "gather", "scatter")
+_ROOTS = ("src", "dst", "group_src", "group_dst")
 
 
 def collectives() -> list[dict[str, Any]]:

@@ -75,6 +75,8 @@ class State:
         """The same at the first backward."""
         self.at_end: list[Callable[[], None]] = []
         """What instruments write when the process ends."""
+        self.left: tuple[list[Any] | None, int] = None, 0
+        """The line of the program that called `sys.exit`, and the steps and exchanges that were made then."""
         self.told_the_rest = False
         """They have, and so have those who know the collectives."""
         self.before_compiling: list[Callable[[], None]] = []

@@ -496,6 +496,8 @@ class Process:
     """Steps that it has told of, also of those that are not in `steps`."""
     over: bool = False
     """It came to its end by itself."""
+    left: Location | None = None
+    """Where it did so by `sys.exit`."""
     fatal: Fatal | None = None
     cost: float = 0.0
     faults: tuple[str, ...] = ()
@@ -573,6 +575,8 @@ class Waiting:
     says: it came with something else than another rank."""
     before: Location | None = None
     """Where the program called the last collective that this rank has done."""
+    root: str = ""
+    """The rank that the program has named in the collective, as `src=0`."""
 
     def crosses(self, other: Waiting) -> bool:
         """Both wait in collectives of two groups to which both of them belong: neither comes to that of the other."""
@@ -591,6 +595,12 @@ class Waiting:
         """It came with the same call as another rank, and with more or fewer bytes."""
         names = self.told.split("`")[1::2]
         return len(names) == 2 and names[0] == names[1]
+
+    @property
+    def loads(self) -> bool:
+        """It waits for the workers of a loader."""
+        inner = itertools.takewhile(lambda frame: not frame.own, self.stack)
+        return any("torch/utils/data/dataloader.py" in frame.location.path for frame in inner)
 
     @property
     def asks_somebody(self) -> bool:

@@ -49,9 +49,12 @@ def _stuck(recording: Recording) -> Stuck | None:
         return None
     if not waits:
         return _torn(recording)
-    # Who sends other sizes than the others expect has called what all have called: the verdict on the hang says so.
-    alike = len({each.place for each in waits}) == 1 or any(each.receives for each in waits)
-    if alike and any(each.told for each in waits):
+    # Who sends other sizes than the others expect, or names another rank as its source, has called what all have
+    # called: the verdict on the hang says so.
+    at_one = len({each.place for each in waits}) == 1
+    if (at_one or any(each.receives for each in waits)) and any(each.told for each in waits):
+        return None
+    if at_one and len({each.root for each in waits}) > 1 and len(waits) == len(recording.hang):
         return None
     # Who receives has called no collective; only the order of calls may be why nobody sends.
     if any(each.receives for each in waits) and not any(each.told for each in waits) and not _suspected(recording):
