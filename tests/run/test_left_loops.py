@@ -106,3 +106,9 @@ def test_an_error_is_told_beside_findings_that_do_not_explain_it(code: str, unto
 @pytest.mark.parametrize(("at", "how"), [(None, "killed from outside"), (7.0, "as SIGTERM told it to")])
 def test_who_ended_at_a_signal_of_ours_was_not_killed_for_memory(at: float | None, how: str) -> None:
     assert how in unexplained(replace(_crashed(PEER), told_to_end=at))
+
+
+def test_who_left_by_itself_is_told_with_the_line() -> None:
+    run = _crashed(PEER)
+    left = replace(run.ranks[1], over=True, left=Location("train.py", 41))
+    assert "Rank 1 had left by `sys.exit` at train.py:41." in unexplained(replace(run, ranks=(run.ranks[0], left)))

@@ -62,9 +62,9 @@ _STATES = ("torch/distributed/checkpoint/", "state_dict_utils.py", "_optim_utils
 """Files, or folders, of torch through which parts of a state are asked for."""
 
 
-def _asks_for_state(innermost_first: Iterable[StackFrame]) -> bool:
+def _is_inside_of(files: Sequence[str], innermost_first: Iterable[StackFrame]) -> bool:
     inner = itertools.takewhile(lambda frame: not frame.own, innermost_first)
-    return any(part in frame.location.path for frame in inner for part in _STATES)
+    return any(part in frame.location.path for frame in inner for part in files)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Crash:
     @property
     def asks_for_state(self) -> bool:
         """The program had called what puts a sharded state together."""
-        return _asks_for_state(reversed(self.frames))
+        return _is_inside_of(_STATES, reversed(self.frames))
 
     def through(self, file: str) -> bool:
         """It came through a file of this name."""
@@ -576,7 +576,7 @@ class Waiting:
     before: Location | None = None
     """Where the program called the last collective that this rank has done."""
     root: str = ""
-    """The rank that the program has named in the collective, as `src=0`."""
+    """What the program has named in the collective, as `src=0`."""
 
     def crosses(self, other: Waiting) -> bool:
         """Both wait in collectives of two groups to which both of them belong: neither comes to that of the other."""
@@ -588,7 +588,7 @@ class Waiting:
     @property
     def asks_for_state(self) -> bool:
         """The program has called what puts a sharded state together."""
-        return _asks_for_state(self.stack)
+        return _is_inside_of(_STATES, self.stack)
 
     @property
     def brings_another_size(self) -> bool:
@@ -599,8 +599,7 @@ class Waiting:
     @property
     def loads(self) -> bool:
         """It waits for the workers of a loader."""
-        inner = itertools.takewhile(lambda frame: not frame.own, self.stack)
-        return any("torch/utils/data/dataloader.py" in frame.location.path for frame in inner)
+        return _is_inside_of(("torch/utils/data/dataloader.py",), self.stack)
 
     @property
     def asks_somebody(self) -> bool:

@@ -152,7 +152,7 @@ def _torn(recording: Recording) -> Stuck | None:
         return _met(waited, apart[0], recording)
     why = f"{_names(dead)} met another one, and was ended for it" if dead else f"{_names(gone)} had ended without it"
     message = f"Rank {rank.rank} waited in {_in_words(waited[0])} when {why}."
-    return Stuck(_code(waited[0], recording), crash.place, message, ())
+    return Stuck(_code(waited[0], recording), crash.place, message, _left_by_exit(gone))
 
 
 def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck | None:
@@ -167,7 +167,11 @@ def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck 
     else:
         return None
     message = f"Rank {rank.rank} waited in {_in_words(kind)} when {_names(gone)} had {how}."
-    return Stuck(code, crash.place, message, ())
+    return Stuck(code, crash.place, message, _left_by_exit(gone))
+
+
+def _left_by_exit(gone: Sequence[Process]) -> tuple[tuple[str, Location | None], ...]:
+    return tuple((f"rank {each.rank} left here, by `sys.exit`", each.left) for each in gone if each.left is not None)
 
 
 def _called_last(rank: Process) -> Location | None:
