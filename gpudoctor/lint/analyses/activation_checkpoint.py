@@ -8,14 +8,16 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.symbols import Attribute, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Values
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Values
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.library_context import LibraryContext
 
 OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
@@ -44,9 +46,17 @@ def look_inside(call: Call, wrapper: Module | Wrapper, core: Module) -> None:
     if not any(isinstance(event, Recompute) for event in run.events):
         call.do.set_flag(core, ModuleState.recomputes_nothing)
     for event in run.events:
-        # What stands under a test that is not decided may be switched off.
-        if isinstance(event, Recompute) and not event.condition.difference(call.do.path):
+        # What stands under a test that is not decided may be switched off, but for `if self.training`.
+        left = event.condition.difference(call.do.path)
+        if isinstance(event, Recompute) and all(map(_holds_in_training, left)):
             call.do.emit(Recompute, at=event.location, reentrant=event.reentrant, module=wrapper)
+
+
+def _holds_in_training(test: Literal) -> bool:
+    match test.atom.key:
+        case IsTrue(Unknown(Attribute(Module(), "training"))):
+            return test.holds
+    return False
 
 
 def _is_without_graph(given: Sequence[Values]) -> bool:

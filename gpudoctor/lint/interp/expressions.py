@@ -209,6 +209,9 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
         return singleton(ranked)
     if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
         return concatenate(m, left, right, node)
+    # `DEFAULTS | given` holds what `{**DEFAULTS, **given}` does.
+    if isinstance(op, ast.BitOr) and isinstance(left, DictOf):
+        return new_dict(m, [(None, singleton(left)), (None, singleton(right))], node)
     if isinstance(op, ast.Mult):
         for sequence, times in ((left, right), (right, left)):
             if isinstance(sequence, (TupleOf, ListOf)) and not times.divergence:

@@ -270,6 +270,9 @@ class _FollowedLoop:
         # What was learnt about one round does not hold for the next.
         m.join(self._base, live + loop.continues)
         m.path = self._base
+        # Of items that are known one by one each is followed, and what has counted them as well.
+        if not self._alike and not self._of_any_number:
+            return set()
         fresh = _forget_counters(m, before, self._identity) - self._counted
         self._counted |= fresh
         return fresh

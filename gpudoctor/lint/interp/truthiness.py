@@ -1,4 +1,4 @@
-"""Truth: what a value says when an `if` asks it, and the tests that `and`, `or` and `match` build."""
+"""Truth: what a value says when an `if` asks it, and the tests that `and` and `or` build."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
-    divergence_of,
     singleton,
 )
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
@@ -41,7 +40,6 @@ from gpudoctor.lint.interp.position import PathExit
 from gpudoctor.lint.interp.special_methods import compared_by_class
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import HOOKS
-from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -481,27 +479,3 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location)
     if right.has_names_for(left):
         return open_test(Compares("in", left, right), text, place, apart_from=right.divergence & ~left.divergence)
     return compare(ast.In(), left, right, text, place)
-
-
-def pattern(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
-    """Whether a `match` pattern fits."""
-    match case:
-        # `case _` and `case name` fit everything.
-        case ast.MatchAs(None, name):
-            if name:
-                m.bind(name, subject)
-            return True
-        case ast.MatchValue(wanted):
-            return truth(m, compare_values(m, ast.Eq(), subject, m.evaluate(wanted), wanted), wanted)
-        case ast.MatchOr(patterns):
-            answers = [pattern(m, subject, each) for each in patterns]
-            if True in answers:
-                return True
-            parts = [answer for answer in answers if isinstance(answer, Literal)]
-            if not parts:
-                return False
-            return parts[0] if len(parts) == 1 else disjunction(parts, "a case", m.place(case)).literal
-    for name in [each.name for each in walk(case) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]:
-        m.bind(name, m.unknown(case, "part of a matched pattern"))
-    asked = Anonymous("case", (tuple(subject), m.place(case)))
-    return Literal(Atom(asked, divergence_of(subject), "a case", m.place(case)), True)

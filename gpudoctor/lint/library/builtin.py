@@ -49,13 +49,13 @@ FIELD = r"\{(\w+(?:\.\w+)+)"
 """A field of a format that asks for an attribute."""
 
 
-def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
-    """An unknown result that depends on what the arguments do."""
+def unknown(call: Call, why: str, values: list[Value] | None = None, of: tuple[Values, ...] | None = None) -> Values:
+    """An unknown result that depends on what the arguments do, or what was found `of` them."""
     given = call.all_values() if values is None else values
     # Computed from settings only: the same on every rank, so a test of it splits no ranks.
     config = bool(given) and all(isinstance(value, (Const, Size)) or value.config for value in given)
     own = [value for value in given if not (isinstance(value, Tensor) and is_reduced(call.do, value))]
-    term = CallResult(call.name, call.args)
+    term = CallResult(call.name, call.args if of is None else of)
     return singleton(Unknown(term, why, call.label, divergence_of(own), config, shards_of(own)))
 
 
@@ -350,6 +350,26 @@ def _calculated(call: Call) -> Const | None:
     known = [each.single for each in (call.args if inside is None else inside)]
     constants = [each for each in known if isinstance(each, Const) and not isinstance(each.value, str)]
     return calculated(call.name.rpartition(".")[2], constants) if len(constants) == len(known) else None
+
+
+@MODELS.callable("builtins.any", "builtins.all")
+def _any(call: Call) -> Values:
+    """`if any(key in name for key in frozen)`: what it depends on is what the items do."""
+    held = call.first
+    if not isinstance(held, (ListOf, TupleOf)):
+        return NOT_ANSWERED
+    items = None if is_grown(call.do, held) else known_items(call.do, held)
+    known = [each.single for each in items or ()]
+    decides = call.name.endswith("any")
+    if items is not None and any(isinstance(each, Const) and bool(each.value) is decides for each in known):
+        return singleton(Const(decides))
+    if items is not None and all(isinstance(each, Const) for each in known):
+        return singleton(Const(not decides))
+    # A test of one thing is that test.
+    if len(known) == 1 and isinstance(known[0], Truth):
+        return singleton(known[0])
+    asked = (call.do.items_of(singleton(held), call.node),) if items is None else items
+    return unknown(call, "whether they are true", [each for values in asked for each in values], asked)
 
 
 @MODELS.callable("sys.exit", "builtins.exit", "builtins.quit", "os._exit")

@@ -35,7 +35,7 @@ from gpudoctor.lint.contents import (
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf, items_held
-from gpudoctor.lint.domain.function import Instance, Library, Namespace, ProjectModule, class_of
+from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, ProjectModule, class_of
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import EachOf, Item
 from gpudoctor.lint.domain.tensor import Tensor
@@ -124,6 +124,20 @@ def _from_keys(call: Call) -> Values:
 def _fields_by_name(call: Call) -> Values:
     """The fields of an object in a dictionary, and so the objects in it."""
     return (_as_dict(call, call.first, NESTED) if call.first is not None else None) or NOT_ANSWERED
+
+
+@MODELS.callable("dataclasses.fields", "attr.fields", "attrs.fields")
+def _fields(call: Call) -> Values:
+    """What describes each field, by its name."""
+    cls = call.first if call.first is None else class_of(call.first) or call.first
+    if not isinstance(cls, Class):
+        return NOT_ANSWERED
+    described = []
+    for name in dict.fromkeys(fields_of(cls)):
+        field = Namespace((call.allocation_site(), name), call.place, name, "field")
+        call.do.set_own_attribute(field, "name", singleton(Const(name)))
+        described.append(singleton(field))
+    return singleton(TupleOf(tuple(described)))
 
 
 @MODELS.callable("dataclasses.replace", "copy.replace", "attr.evolve", "attrs.evolve")

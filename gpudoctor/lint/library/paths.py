@@ -42,8 +42,11 @@ def _path(call: Call) -> Values:
 
 @MODELS.callable("os.path.join")
 def _join(call: Call) -> Values:
-    parts = flatten(call.do, call.all_values())
-    return singleton(Text(tuple(each for part in parts for each in (_SEPARATOR, part))[1:]))
+    return singleton(Text(_joined(part for part in flatten(call.do, call.all_values()) if part != Const(""))))
+
+
+def _joined(parts: Iterable[Value]) -> tuple[Value, ...]:
+    return tuple(each for part in parts for each in (_SEPARATOR, part))[1:]
 
 
 @MODELS.callable("os.path.dirname")
@@ -56,7 +59,10 @@ def _chosen(do: LibraryContext, path: Value) -> Value:
     """In the place of a settings file that the user names the one that was read: other files lie around it."""
     first = path.in_text[0] if path.in_text else path
     usual = text_of(default_of(do, first))
-    return path if usual is None or not os.path.isabs(usual) else Text((_place(usual, True), *path.in_text[1:]))
+    if usual is not None and not os.path.isabs(usual):
+        found = do.modules.settings_in(usual)
+        usual = found[0] if found is not None else None
+    return path if usual is None else Text((_place(usual, True), *path.in_text[1:]))
 
 
 @MODELS.callable("os.path.basename")
@@ -94,6 +100,9 @@ def _without_last(path: Value) -> Value:
     place = on_disk(whole)
     if place is not None:
         return _place(os.path.dirname(place), whole.parts[0].is_setting)
+    known = known_text(whole)
+    if known is not None:
+        return Const(os.path.dirname(known))
     last = max((index for index, part in enumerate(whole.parts) if part == _SEPARATOR), default=0)
     # What tells the ranks apart may itself hold a separator.
     apart = any(part.divergence for part in whole.parts[last:])
@@ -109,14 +118,14 @@ def _without_last(path: Value) -> Value:
 )  # fmt: skip
 def _pathlib(call: Call) -> Values:
     # Without any part it is where the program is started.
-    return singleton(Text(tuple(call.all_values()) or (Const("."),)))
+    return singleton(Text(_joined(call.all_values()) or (Const("."),)))
 
 
 @MODELS.method(Text, "joinpath", "with_name", "with_stem", "with_suffix", "with_segments")
 def _joinpath(call: Call[Text]) -> Values:
     """What is put behind a path, or in the place of its last part."""
-    given = call.values_and_rest()
-    return singleton(Text((call.receiver, *flatten(call.do, given))))
+    given = flatten(call.do, call.values_and_rest())
+    return singleton(Text(_joined((call.receiver, *given)) if call.name == "joinpath" else (call.receiver, *given)))
 
 
 @MODELS.method(Text, "replace", "join")
@@ -131,12 +140,13 @@ def _part_of_path(call: Call[Text]) -> Values:
     """Which part of it names the rank is not known, but for a file of the program: where one part ends is not kept."""
     if call.name == "parent":
         whole = _chosen(call.do, call.receiver)
-        if on_disk(whole) is not None:
-            return singleton(_without_last(whole))
+        if on_disk(whole) is not None or known_text(whole) is not None:
+            above = _without_last(whole)
+            return singleton(above if isinstance(above, Text) else Text((above if text_of(above) else Const("."),)))
     place = on_disk(call.receiver)
     if place is not None and call.name == "parents":
         return singleton(TupleOf(tuple(map(singleton, _above(place)))))
-    last = os.path.basename(place) if place is not None else ""
+    last = os.path.basename(place or known_text(call.receiver) or "")
     named = {"name": last, "stem": os.path.splitext(last)[0], "suffix": os.path.splitext(last)[1]}.get(call.name)
     if last and named is not None:
         return singleton(Const(named))

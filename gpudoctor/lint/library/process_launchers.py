@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Namespace, Partial, function_of
+from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Library, Namespace, Partial, function_of
 from gpudoctor.lint.domain.group import Cluster
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Term, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.events.knowledge import Escape, UseManaged
@@ -103,22 +104,11 @@ def _process(call: Call) -> Values:
     # A single helper process, such as a queue's feeder, is no launch.
     if target is None or items is None:
         return _helper(call)
-    given = [value for values in (*items, *named.values()) for value in values]
-    in_loop = bool(call.do.execution.open_loops)
-    counter = None if in_loop else next((each.term for each in given if _is_counter(each)), None)
-    # Without a counter among the arguments, or in one, the processes know no rank.
-    if in_loop:
-        counted = call.do.launch.counts_ranks or any(_holds_counter(call, value) for value in given)
-    else:
-        # What a rank starts by its own number is beside it.
-        counted = counter is not None or (not call.do.launch.started_here and any(map(_was_counter, given)))
     arguments = Arguments(items, named)
-    if not counted or not _takes_part(call, target, arguments):
+    given = [value for values in (*items, *named.values()) for value in values]
+    if not _is_rank(call, given, target, arguments):
         return _helper(call)
     call.emit(Spawn, target=called(target), args=single_of(args, TupleOf), start_method=_start_method(call))
-    # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
-    if in_loop or counter is not None:
-        call.do.launch.assume_counted(counter)
     call.do.launch.run_spawned(target, arguments, call.node)
     return _made(call)
 
@@ -136,6 +126,12 @@ def _takes_part(call: Call, target: Values, arguments: Arguments) -> bool:
     return not run.whole or any(isinstance(each, _RANKS_WORK) for each in run.events)
 
 
+@MODELS.callable("torch.multiprocessing.get_context")
+def _context(call: Call) -> Values:
+    """It has what the module has, `class Worker(context.Process)` included."""
+    return singleton(Library(call.name))
+
+
 @MODELS.method(Instance, "start")
 def _started(call: Call[Instance]) -> Values:
     """`class Worker(Process)`: a process of its own does what its `run` says, a thread does it beside the program."""
@@ -146,10 +142,8 @@ def _started(call: Call[Instance]) -> Values:
     if any(base.endswith("Thread") for base in bases):
         call.do.launch.run_beside(run, NO_ARGUMENTS, call.node)
         return singleton(NONE)
-    # One for each of a counter that its constructor was given: that is its rank.
-    if _holds_counter(call, call.receiver) and call.do.execution.open_loops:
+    if _is_rank(call, [call.receiver], run, NO_ARGUMENTS):
         call.emit(Spawn, target=called(run), start_method=_start_method(call))
-        call.do.launch.assume_counted()
     else:
         call.emit(Escape, into="multiprocessing.Process")
     call.do.launch.run_spawned(run, NO_ARGUMENTS, call.node)
@@ -179,19 +173,37 @@ def _is_counted(value: Value) -> bool:
     return Divergence.BATCH_INDEX in value.divergence
 
 
-def _is_counter(value: Value) -> bool:
-    """What goes through the numbers of a list: `[Process(target=f, args=(rank,)) for rank in range(n)]`."""
-    return isinstance(value, Unknown) and isinstance(value.term, Anonymous) and value.term.kind == "counter"
-
-
 def _was_counter(value: Value) -> bool:
     """It is known by now to be the rank."""
     return isinstance(value, Rank) and value.source is RankSource.SPAWN_INDEX
 
 
-def _holds_counter(call: Call, value: Value) -> bool:
-    """The counter itself, or an object that keeps it: `Process(target=f, args=(Settings(rank=rank),))`."""
-    return _is_counted(value) or (isinstance(value, Instance) and any(map(_is_counted, attributes_of(call.do, value))))
+def _is_rank(call: Call, given: list[Value], target: Values, arguments: Arguments) -> bool:
+    """One process is started for each of a counter, which it is given: that is its rank from the beginning on."""
+    launch = call.do.launch
+    # In an object as well: `Process(target=f, args=(Settings(rank=rank),))`, `Worker(rank)`.
+    kept = (attributes_of(call.do, value) for value in given if isinstance(value, Instance))
+    held = [*given, *chain.from_iterable(kept)]
+    # `workers = [Worker(rank) for rank in range(n)]`: the loop that starts them goes over what was counted before.
+    counter = next(filter(None, (_counted_before(call, each) for each in held)), None)
+    # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
+    in_loop = bool(call.do.execution.open_loops) and (launch.counts_ranks or any(map(_is_counted, held)))
+    # What a rank starts by its own number is beside it.
+    known = not launch.started_here and any(map(_was_counter, held))
+    if not (counter or in_loop or known) or not _takes_part(call, target, arguments):
+        return False
+    if counter or in_loop:
+        launch.assume_counted(counter)
+    return True
+
+
+def _counted_before(call: Call, value: Value) -> Term | None:
+    """What counts it, where that is none of the loops around."""
+    match value:
+        case Unknown(Anonymous("counter", (loop, _)) as counter):
+            rounds = [each.event.identity for each in call.do.execution.open_loops]
+            return counter if loop not in rounds else None
+    return None
 
 
 def _start_method(call: Call) -> str | None:

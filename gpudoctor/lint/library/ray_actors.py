@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
 from gpudoctor.lint.library.process_launchers import called
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
@@ -22,8 +23,10 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 @MODELS.decorator(_REMOTE)
 def _made_remote(call: Call) -> Values:
-    """`Worker.remote()` makes an object in a process of its own."""
+    """`Worker.remote()` makes an object in a process of its own, and `work.remote()` runs a function in one."""
     only = call.args[0].single
+    if isinstance(only, Function) and _REMOTE not in only.decorators:
+        return singleton(replace(only, decorators=(*only.decorators, _REMOTE)))
     if isinstance(only, Class):
         for name in _ASKED:
             call.do.set_own_attribute(only.scope, name, singleton(BoundMethod(only, Library(f"{_REMOTE}.{name}"))))
@@ -41,21 +44,22 @@ def _asked_for(call: Call) -> Values:
     if not call.args:
         return NOT_ANSWERED
     loops, made = call.do.execution.open_loops, call.args[0].single
-    if not isinstance(made, Class):
-        return call.do.call(call.args[0], call.arguments.without_first(), call.node)
+    actor = made if isinstance(made, Class) else None
     # The object of a later round begins in a process of its own, which is like that of the first.
-    if loops and loops[-1].event.pass_ > 0 and (first := call.do.state(made, ClassState.first_actor)) is not None:
+    if actor and loops and loops[-1].event.pass_ > 0 and (first := call.do.state(actor, ClassState.first_actor)):
         return first
     if any(isinstance(value, Rank) for value in call.all_values()):
-        call.do.set_flag(made, ClassState.actors_are_ranks)
+        if actor:
+            call.do.set_flag(actor, ClassState.actors_are_ranks)
         _note_start(call)
         # Ray shows each of them the GPUs that it was given, and no others.
         own = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, as_text=True, place=call.place))
         call.emit(EnvironmentWrite, name=_VISIBLE, value=own)
         call.do.set_entry(PROCESS, ProcessState.environment, _VISIBLE, own)
-    actor = call.do.call(call.args[0], call.arguments.without_first(), call.node)
-    call.do.set_state(made, ClassState.first_actor, actor)
-    return actor
+    answer = call.do.call(call.args[0], call.arguments.without_first(), call.node)
+    if actor:
+        call.do.set_state(actor, ClassState.first_actor, answer)
+    return answer
 
 
 def _note_start(call: Call) -> None:
@@ -86,9 +90,11 @@ def _method(call: Call[BoundMethod]) -> Values:
     return singleton(BoundMethod(call.receiver, Library(f"{_REMOTE}.call")) if ranks else call.receiver)
 
 
-@MODELS.attribute(Function, "remote")
+@MODELS.attribute(Function, *_ASKED)
 def _function(call: Call[Function]) -> Values:
-    return singleton(call.receiver) if _REMOTE in call.receiver.decorators else NOT_ANSWERED
+    if _REMOTE not in call.receiver.decorators:
+        return NOT_ANSWERED
+    return singleton(BoundMethod(call.receiver, Library(f"{_REMOTE}.{call.name}")))
 
 
 @MODELS.callable("ray.init")

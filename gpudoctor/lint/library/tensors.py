@@ -405,10 +405,7 @@ def _attribute(call: Call[Tensor]) -> Values:
         return singleton(Const(not stays))
     # Gradients are of a kind of their own: averaging them by hand is an all-reduce on them.
     if name == "grad":
-        owner = tensor.batch_of if tensor.origin is TensorOrigin.PARAMETER else None
-        return singleton(
-            made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, batch_of=owner)
-        )
+        return singleton(_gradient_of(call))
     # `.data` shares the memory and drops the graph, as `detach()` does.
     if name == "data":
         return singleton(_without_graph(call, tensor))
@@ -561,13 +558,19 @@ def _move_of_unknown(call: Call) -> Values:
     return NOT_ANSWERED
 
 
+def _gradient_of(call: Call[Tensor], **fields: object) -> Tensor:
+    tensor, kind = call.receiver, TensorOrigin.GRADIENT
+    owner = tensor.batch_of if tensor.origin is TensorOrigin.PARAMETER else None
+    return made(call.do, call.place, call.label, kind, device=tensor.device, batch_of=owner, **fields)
+
+
 @MODELS.method(Tensor, "register_hook", "register_post_accumulate_grad_hook")
 def _register_hook(call: Call[Tensor]) -> Values:
     """The hook runs in each backward; what it does is followed once, where it is registered."""
     tensor = call.receiver
     given = tensor
     if call.name == "register_hook":
-        given = made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, graph=False)
+        given = _gradient_of(call, graph=False)
     hook = call.arg(0, "hook")
     if hook is not None:
         with call.do.in_contexts("hook"):

@@ -15,6 +15,7 @@ from gpudoctor.lint.contents import (
     show_entries,
 )
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState, SettingState
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.provenance import provenance_of
@@ -155,7 +156,7 @@ def module_given(call: Call, option: str) -> Values | None:
 
 
 def _with_entries(call: Call, path: str, document: dict[object, object], by_default: bool) -> Values:
-    made = OpenedFile(call, path, by_default).value(document, "")
+    made = OpenedFile(call, path, by_default, hook=call.keywords.get("object_hook")).value(document, "")
     if isinstance(only := made.single, DictOf):
         call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
     return made
@@ -163,7 +164,7 @@ def _with_entries(call: Call, path: str, document: dict[object, object], by_defa
 
 def _document(call: Call, file: Value) -> tuple[str, dict[object, object], bool] | None:
     """The path of the file that is read, what it holds, and whether the user may name another one."""
-    name = text_of(file) or on_disk(file)
+    name = text_of(file) or known_text(file) or on_disk(file)
     # `--config`, with a file of the project as its default.
     known = name or _usual_name(call.do, file)
     found = call.do.modules.settings_in(known) if known else None
@@ -232,6 +233,8 @@ class OpenedFile:
     composed: bool = False
     """Whoever starts it may put another word in the place of each, as `trainer=FSDPTrainer`, but for those that an
     object is made with."""
+    hook: Values | None = None
+    """What makes something else of each dictionary: `json.load(file, object_hook=lambda d: SimpleNamespace(**d))`."""
 
     def value(self, written: object, name: str) -> Values:
         """What is written under a name, which has those above it before it: `optimizer.lr`."""
@@ -252,7 +255,7 @@ class OpenedFile:
                     call.do.set_flag(only, ObjectState.of_settings)
                     if self.by_default:
                         call.do.set_flag(only, SettingState.chosen_file)
-                return made
+                return made if self.hook is None else call.do.call(self.hook, Arguments((made,)), call.node)
             case list():
                 items = [self.value(each, _below(name, at)) for at, each in enumerate(written)]
                 held = new_list(call.do, items, call.node)

@@ -155,8 +155,9 @@ def _over_its_batches(loop: Loop, each: Repeated) -> bool:
     if loop.over is None:
         return False
     given = (*(loop.over.sampler or ()), *(loop.over.batch_sampler or ()))
-    picks = any(isinstance(value, Sampler) and value.base == each.sampler for value in given)
-    return picks or loop.over.place == each.training.loader.place
+    known = [value.base for value in given if isinstance(value, Sampler)]
+    # Where a helper makes several loaders, all of them have one place.
+    return each.sampler in known if known else loop.over.place == each.training.loader.place
 
 
 def _is_constant(each: Repeated, calls: list[SetEpoch]) -> bool:

@@ -71,10 +71,7 @@ class BatchOffDevice(Rule):
             left = next((each for each in map(_batch, event.on_cpu) if each is not None), None)
             if left is None or left.batch_of in in_vain or event.location in told or _may_be_scattered(program, event):
                 continue
-            # `part if i == 3 else part.to(device) for i, part in enumerate(batch)`: it may be any of the parts.
-            entry = event.context.conditions_at_entry
-            here = event.condition.difference(entry[-1]) if entry else event.condition
-            if any(test.atom.divergence & Divergence.BATCH_INDEX for test in here):
+            if _may_be_any_part(program, event, left):
                 continue
             told.add(event.location)
             # To move it once mends all places in its loop that use it.
@@ -107,6 +104,16 @@ def _remedy(left: Tensor) -> str:
     keep = f"{left.label} = " if left.label[-1:] not in (")", ".") else ""
     moved = f"{left.label}.to(device, non_blocking=True)" if not left.label.endswith("...") else ".to(device)"
     return f"Move it first: `{keep}{moved}`, with the device of the model."
+
+
+def _may_be_any_part(program: Program, event: Mixed, left: Tensor) -> bool:
+    """`part if i == 3 else part.to(device) for i, part in enumerate(batch)`: which ones are moved is not known."""
+    counted = event.condition.divergence & Divergence.BATCH_INDEX
+    return bool(counted) and any(
+        move.condition.excludes(event.condition)
+        for move in program.events(Move)
+        if isinstance(move.subject, Tensor) and move.subject.batch_of == left.batch_of
+    )
 
 
 def _may_be_scattered(program: Program, event: Mixed) -> bool:

@@ -59,7 +59,7 @@ class GradientsNeverAveraged(Rule):
             backward = _mean_behind(program, event, owner) if owner is not None else None
             if backward is None:
                 continue
-            place = parting(event, backward)
+            place = event.location if _in_hook(event) else parting(event, backward)
             yield self.found(
                 place,
                 "The gradients of all ranks are added up here and never divided: they are too large by a factor of "
@@ -82,14 +82,19 @@ def _gradients_of(event: Collective) -> Value | None:
 
 def _mean_behind(program: Program, event: Collective, owner: Value) -> Backward | None:
     """The backward that has left the mean of one rank there, where no other one has left anything else."""
-    before = [each for each in program.events(Backward) if each.order < event.order and comes_behind(event, each)]
     fed = [
         each
-        for each in before
+        for each in program.events(Backward)
+        if _in_hook(event) or (each.order < event.order and comes_behind(event, each))
         if any(program.within(call.module.core) & program.within(owner) for call in program.calls_in_graph(each))
     ]
     surely = all(_is_own_mean(program, each) and not event.condition.excludes(each.condition) for each in fed)
     return fed[-1] if fed and surely else None
+
+
+def _in_hook(event: Collective) -> bool:
+    """It is followed where the hook is registered, and runs in each backward."""
+    return "hook" in event.context.contexts
 
 
 def _is_own_mean(program: Program, backward: Backward) -> bool:

@@ -138,10 +138,8 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
     inside = range(since.order, until.order)
     others = [e for e in program.log[loop.entered :] if e.order not in inside and _within_round(e, since)]
     # What waits in the case in which the clock is read need not do so in the others.
-    if any(
-        isinstance(e, HostSync) and (until.condition.implies(_tests(e, others)) or in_every_round(program, e, loop))
-        for e in others
-    ):
+    waiting = (e for e in others if isinstance(e, HostSync) or (isinstance(e, Move) and e.waits))
+    if any(until.condition.implies(_tests(e, others)) or in_every_round(program, e, loop) for e in waiting):
         return work[-1]
     # Whole rounds are right on average: the queue is bounded, so each waits for an earlier one.
     return work[-1] if any(_is_work(program, e) and until.condition.implies(e.condition) for e in others) else None

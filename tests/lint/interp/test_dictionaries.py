@@ -230,6 +230,31 @@ DICTIONARIES = {
         some = [each for each in (1, 2, 3) if os.environ.get("X")]
         reveal(len(some) == 3)  #: len(some) == 3
         """,
+    "one put over another": """
+        usual = {"batch": 8, "workers": 2}
+        made = usual | {"batch": 32}
+        reveal((made, usual))  #: ({'batch': 32, 'workers': 2}, {'batch': 8, 'workers': 2})
+        made |= {"seed": 1}
+        reveal(made)  #: {'batch': 32, 'workers': 2, 'seed': 1}
+        """,
+    "those whose names are fields": """
+        from dataclasses import dataclass, fields
+        @dataclass
+        class Settings:
+            lr: float = 0.1
+            every: int = 1
+        known = {each.name for each in fields(Settings)}
+        given = {"every": 4, "other": 3}
+        made = Settings(**{key: value for key, value in given.items() if key in known})
+        reveal((made.lr, made.every))  #: (0.1, 4)
+        """,
+    "any and all of what they hold": """
+        import os
+        reveal((any([0, 2]), any([]), all([1, 0]), all(())))  #: (True, False, False, True)
+        name = os.environ["NAME"]
+        reveal(any(name == each for each in ["a"]))  #: name == each
+        reveal(any([name == "a", True]))  #: True
+        """,
     "sorted, which may be empty": """
         import os
         found = sorted(os.listdir("data"))

@@ -197,8 +197,8 @@ OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 REFUSED_TO_OTHERS = {
     ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_argparse_args"), ("Class", "from_pretrained"),
     ("Class", "load_from_checkpoint"),
-    ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "parse_args"),
-    ("Instance", "start"),
+    ("Function", "main"), ("Function", "options"), ("Function", "remote"), ("Instance", "args"),
+    ("Instance", "parse_args"), ("Instance", "start"),
     *(("Instance", "save_hyperparameters"), ("Module", "save_hyperparameters")),
     *(("Instance", name) for name in huggingface.PARSE),
     ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "to_iterable_dataset"), ("Unknown", "train_test_split"),
@@ -242,6 +242,7 @@ def start():
     pass
 
 start.main()
+start.options(num_gpus=1)
 start.remote(Own().keep.remote(Own().start()))
 dist.init_process_group("nccl")
 model = DistributedDataParallel(nn.Linear(2, 2).cuda())

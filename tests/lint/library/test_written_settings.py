@@ -70,6 +70,38 @@ FILES = {
     reveal(yaml.safe_load(open(Path(__file__).stem + ".yaml"))["seed"])  #: 42
     reveal((Path(__file__).name, Path(__file__).suffix))  #: ('train.py', '.py')
 {YAML}""",
+    "below another one": """
+    import os, json, yaml
+    from pathlib import Path
+    from types import SimpleNamespace
+    def put_over(below, above):
+        made = dict(below)
+        for key, value in above.items():
+            if isinstance(value, dict) and isinstance(made.get(key), dict):
+                value = put_over(made[key], value)
+            made[key] = value
+        return made
+    def read(path):
+        path = Path(path)
+        with path.open() as file:
+            settings = yaml.safe_load(file)
+        if base := settings.pop("_base_", None):
+            return put_over(read(path.parent / base), settings)
+        return settings
+    reveal(read("conf/train.yaml"))  #: {'data': {'shuffle': True, 'batch': 32}, 'seed': 42}
+    here = os.path.dirname("conf/train.yaml")
+    reveal(yaml.safe_load(open(os.path.join(here, "base.yaml")))["data"]["shuffle"])  #: True
+    settings = json.load(open("conf/train.json"), object_hook=lambda each: SimpleNamespace(**each))
+    reveal((settings.backend, settings.optimizer.momentum))  #: ('gloo', 0.9)
+    # file: conf/base.yaml
+    data: {shuffle: true, batch: 16}
+    # file: conf/train.yaml
+    _base_: base.yaml
+    data: {batch: 32}
+    seed: 42
+    # file: conf/train.json
+    {"backend": "gloo", "optimizer": {"momentum": 0.9}}
+    """,
     "entries as attributes": f"""
     import yaml
     from easydict import EasyDict
