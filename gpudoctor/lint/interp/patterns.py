@@ -27,7 +27,7 @@ from gpudoctor.lint.source.syntax_walk import walk
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
 
-Parts = list[tuple[Values, ast.pattern]]
+Pairs = list[tuple[Values, ast.pattern]]
 
 
 def fits(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
@@ -54,7 +54,7 @@ def fits(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
     return _may_fit(m, subject, case) if parts is None else _all(m, [fits(m, *each) for each in parts], case)
 
 
-def _parts(m: Evaluator, value: Value | None, case: ast.pattern) -> Parts | bool | None:
+def _parts(m: Evaluator, value: Value | None, case: ast.pattern) -> Pairs | bool | None:
     """What each pattern inside is asked of; False where it cannot fit, None where that is not known."""
     match value, case:
         case ((TupleOf() | ListOf()), ast.MatchSequence(patterns)):
@@ -81,7 +81,7 @@ def _parts(m: Evaluator, value: Value | None, case: ast.pattern) -> Parts | bool
     return None
 
 
-def _of_items(m: Evaluator, items: list[Values], patterns: list[ast.pattern], case: ast.pattern) -> Parts | bool:
+def _of_items(m: Evaluator, items: list[Values], patterns: list[ast.pattern], case: ast.pattern) -> Pairs | bool:
     starred = [at for at, each in enumerate(patterns) if isinstance(each, ast.MatchStar)]
     if len(items) < len(patterns) - 1 if starred else len(items) != len(patterns):
         return False

@@ -42,7 +42,7 @@ def _path(call: Call) -> Values:
 
 @MODELS.callable("os.path.join")
 def _join(call: Call) -> Values:
-    return singleton(Text(_joined(part for part in flatten(call.do, call.all_values()) if part != Const(""))))
+    return singleton(Text(_joined(part for part in flatten(call.do, call.all_values()) if known_text(part) != "")))
 
 
 def _joined(parts: Iterable[Value]) -> tuple[Value, ...]:
@@ -100,13 +100,15 @@ def _without_last(path: Value) -> Value:
     place = on_disk(whole)
     if place is not None:
         return _place(os.path.dirname(place), whole.parts[0].is_setting)
-    known = known_text(whole)
-    if known is not None:
-        return Const(os.path.dirname(known))
     last = max((index for index, part in enumerate(whole.parts) if part == _SEPARATOR), default=0)
+    known, before = known_text(whole), Text(whole.parts[:last])
+    if known is not None:
+        above = os.path.dirname(known)
+        # `os.path.join(root, name)` gives the same folder as `root`.
+        return before if above == known_text(before) else Text((Const(above),))
     # What tells the ranks apart may itself hold a separator.
     apart = any(part.divergence for part in whole.parts[last:])
-    return whole if apart or not last else Text(whole.parts[:last])
+    return whole if apart or not last else before
 
 
 # --- pathlib ----------------------------------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ def _part_of_path(call: Call[Text]) -> Values:
         whole = _chosen(call.do, call.receiver)
         if on_disk(whole) is not None or known_text(whole) is not None:
             above = _without_last(whole)
-            return singleton(above if isinstance(above, Text) else Text((above if text_of(above) else Const("."),)))
+            return singleton(Text((Const("."),)) if known_text(above) == "" else above)
     place = on_disk(call.receiver)
     if place is not None and call.name == "parents":
         return singleton(TupleOf(tuple(map(singleton, _above(place)))))
@@ -263,6 +265,6 @@ def _items(do: LibraryContext, value: Value) -> Iterable[Values] | None:
 def known_text(path: Value) -> str | None:
     """The text of a path all of whose parts are known, as of `os.path.join("..", "lib")`."""
     if not isinstance(path, Text):
-        return None
+        return text_of(path)
     parts = [text for part in path.parts if (text := text_of(part)) is not None]
     return "".join(parts) if len(parts) == len(path.parts) else None

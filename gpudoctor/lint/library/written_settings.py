@@ -164,7 +164,7 @@ def _with_entries(call: Call, path: str, document: dict[object, object], by_defa
 
 def _document(call: Call, file: Value) -> tuple[str, dict[object, object], bool] | None:
     """The path of the file that is read, what it holds, and whether the user may name another one."""
-    name = text_of(file) or known_text(file) or on_disk(file)
+    name = known_text(file) or on_disk(file)
     # `--config`, with a file of the project as its default.
     known = name or _usual_name(call.do, file)
     found = call.do.modules.settings_in(known) if known else None

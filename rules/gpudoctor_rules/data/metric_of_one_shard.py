@@ -29,7 +29,7 @@ pytorch/pytorch#25162, facebookresearch/deit#24, roboflow/rf-detr#1507.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
@@ -37,6 +37,7 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.reporting import MetricShown, Scored
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
@@ -45,7 +46,7 @@ from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.data._passes import trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Iterate, Value
+    from gpudoctor.api.pack import Value
     from gpudoctor.run.recording import Pass
 
 WITH_FRAMEWORK = {
@@ -86,8 +87,13 @@ class MetricOfOneShard(Rule):
         learnt = {shard for backward in program.events(Backward) for shard in backward.loss.shards}
         trained = {*trained_with(program), *learnt}
         seen: set[Value] = set()
+        # `for batch in loader`, of one of two loaders: both are gone over there.
+        over: dict[Hashable, set[Value]] = {}
+        for each in program.events(Iterate):
+            if each.loop is not None:
+                over.setdefault(each.loop.identity, set()).add(each.loader)
         for report in program.events(MetricShown):
-            loader = _evaluated(report, trained)
+            loader = _evaluated(report, trained, over)
             # "rank 3: 0.91" says whose number it is, and is no mistake.
             if loader is None or loader in seen or report.divergence & Divergence.RANK:
                 continue
@@ -173,13 +179,13 @@ def _shares_kept(recording: Recording) -> list[Pass] | None:
     return shares_kept(recording, recording.ranks[0].evaluations if recording.ranks else ())
 
 
-def _evaluated(report: MetricShown, trained: Container[Value]) -> Loader | None:
+def _evaluated(report: MetricShown, trained: Container[Value], over: Mapping[Hashable, set[Value]]) -> Loader | None:
     """The loader that is evaluated, in shards, for what is shown after the loop over its batches."""
     # Inside the loop it is progress, which nobody takes for the result.
-    around = {loop.over for loop in report.loops} if not report.averaged else set()
+    inside = [over.get(loop.identity, ()) for loop in report.loops] if not report.averaged else []
     loaders = [each for each in report.shards if isinstance(each, Loader)]
     # Training losses of one rank are shown everywhere, and mean what they say.
-    evaluated = [each for each in loaders if each not in trained and each not in around]
+    evaluated = [each for each in loaders if each not in trained and not any(each in around for around in inside)]
     # Several loaders may be in one number: the first in the source, so that runs agree.
     return min(evaluated, key=lambda each: each.place, default=None)
 
