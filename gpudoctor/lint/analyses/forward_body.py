@@ -10,7 +10,7 @@ from gpudoctor.lint.analyses.loss_scale import known_of_returned, note_returned
 from gpudoctor.lint.contents import find_method, known_items, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ClassState, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Function
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
@@ -65,7 +65,10 @@ def root_of(call: Call, kind: str, device: Value | None) -> Hashable | None:
     # A bare tensor of one number may lie on the CPU; `torch.zeros(size)` may be one.
     several = bool(items) or (len(call.args) > 1 and kind != "full") or (first is not None and is_count(first))
     sized = kind in _SIZED and several
-    listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and bool(items)
+    # A list has a dimension, however many numbers there are in it.
+    listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and (
+        bool(items) or (items is None and isinstance(first, (ListOf, TupleOf)))
+    )
     return call.allocation_site() if sized or listed else None
 
 
