@@ -10,9 +10,9 @@ from gpudoctor.lint.domain.container import ListOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.group import Group, group_of
-from gpudoctor.lint.domain.symbols import Length
+from gpudoctor.lint.domain.symbols import Length, Operation, Widened
 from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.hooks import HOOKS, answers
@@ -21,6 +21,8 @@ from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from gpudoctor.lint.library_context import LibraryContext
     from gpudoctor.manifest.effects import CollectiveEffect
 
@@ -142,8 +144,50 @@ def after_operation(name: str, given: list[Value], result: Value) -> Value:
 
 def after_operator(operator: ast.operator, right: Value, result: Value) -> Value:
     """What an operator makes of the marks of its operands."""
-    scales = isinstance(operator, (ast.Div, ast.Mult, ast.FloorDiv)) and not counts_rounds(right)
-    return without(result, MarkKind.SUM) if scales else result
+    if not isinstance(operator, (ast.Div, ast.Mult, ast.FloorDiv)) or counts_rounds(right):
+        return result
+    if isinstance(operator, ast.Div) and isinstance(result, Unknown) and isinstance(result.term, Operation):
+        # `sum += loss * n`, `count += n`, `sum / count`: the average of sums over the ranks.
+        parts = [each for each in averaged_in(result.term.left, right) if not isinstance(each, Const)]
+        if parts and None not in parts:
+            sums = (mark for each in parts if each is not None for mark in each.shards if _is_sum(mark))
+            return replace(result, shards=result.shards.union(sums))
+    return without(result, MarkKind.SUM)
+
+
+def _is_sum(mark: Value) -> bool:
+    return isinstance(mark, Mark) and mark.kind is MarkKind.SUM
+
+
+_SUMMANDS = 8
+"""So many steps are looked back at what a sum was made of."""
+
+
+def averaged_in(total: Value, count: Value) -> list[Value | None]:
+    """What `total / count` is the average of, each part without the weight that the count sums up as well. None stands
+    for a part without weight over a number of samples."""
+    plain, counted = count == Const(1) or counts_rounds(count), list(_summands(count))
+    return [_without_weight(each, counted, plain) for each in _summands(total)]
+
+
+def _without_weight(value: Value, counted: Sequence[Value], plain: bool) -> Value | None:
+    match value.term:
+        case Operation("*", mean, weight) if weight in counted:
+            return mean
+    return value if plain or isinstance(value, Const) else None
+
+
+def _summands(value: Value, depth: int = _SUMMANDS) -> Iterator[Value]:
+    match value.term:
+        case Operation("+", left, right) if depth:
+            parts: Iterable[Value] = (left, right)
+        case Widened(_, values) if depth:
+            parts = values
+        case _:
+            yield value
+            return
+    for each in parts:
+        yield from _summands(each, depth - 1)
 
 
 def _is_gathered(tensor: Tensor) -> bool:

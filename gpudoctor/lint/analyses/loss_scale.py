@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gpudoctor.lint.analyses.collective_taint import counts_rounds
+from gpudoctor.lint.analyses.collective_taint import averaged_in, counts_rounds
 from gpudoctor.lint.contents import fields_of, pairs
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState, ValueCell
 from gpudoctor.lint.domain.container import DictOf, TupleOf
@@ -13,11 +13,12 @@ from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import Instance, class_of
 from gpudoctor.lint.domain.module import UNSEEN
 from gpudoctor.lint.domain.rank import Size, SizeKind
-from gpudoctor.lint.domain.symbols import MethodResult, Operation, Widened
+from gpudoctor.lint.domain.symbols import CallResult, Length, MethodResult, Operation, Widened
 from gpudoctor.lint.domain.tensor import Mark, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.library_call import flatten
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
@@ -85,7 +86,7 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
         if isinstance(each, Tensor) and (each.mean or do.flag(each, TensorState.sum_of_means) is not NO)
     ]
     others = [each for each in operands if each not in means]
-    if by == "add" and means and all(each.origin is FACTORY for each in others):
+    if by == "add" and means and all(isinstance(each, Const) or each.origin is FACTORY for each in others):
         do.set_flag(result, TensorState.sum_of_means)
     return result
 
@@ -94,20 +95,31 @@ _SUMMANDS = 8
 """So many steps are looked back at what a sum was made of."""
 
 
-def is_mean_of_batches(value: Value, depth: int = _SUMMANDS) -> bool:
+_MEANS = ("numpy.mean", "numpy.average", "statistics.mean", "statistics.fmean")
+
+
+def is_mean_of_batches(do: LibraryContext, value: Value, depth: int = _SUMMANDS) -> bool:
     """The number is the mean of a loss, or of several batches: `total += loss.item()` and `total / count`."""
+    parts: list[Value | None] = []
     match value.term:
         case MethodResult(Tensor() as tensor, "item"):
             return tensor.mean
+        case CallResult(function, ((listed, *_), _)) if function in _MEANS and isinstance(listed, ValueSet):
+            parts += flatten(do, [*listed])
+        case Operation("/", Unknown(term=CallResult("builtins.sum", (listed,))), Unknown(term=Length(held))):
+            parts += flatten(do, [*listed]) if isinstance(listed, ValueSet) and listed.single == held else []
+        case Operation("/", total, count):
+            parts += averaged_in(total, count)
         case Operation("+", left, right):
-            parts = [each for each in (left, right) if not isinstance(each, Const)]
-        case Operation("/", total, count) if count == Const(1) or counts_rounds(count):
-            parts = [total]
+            parts += [left, right]
         case Widened(_, values):
-            parts = [each for each in values if not isinstance(each, Const)]
-        case _:
-            return False
-    return depth > 0 and bool(parts) and all(is_mean_of_batches(each, depth - 1) for each in parts)
+            parts += values
+    parts = [each for each in parts if not isinstance(each, Const)]
+    return depth > 0 and bool(parts) and all(each is not None and _is_mean(do, each, depth - 1) for each in parts)
+
+
+def _is_mean(do: LibraryContext, value: Value, depth: int) -> bool:
+    return value.mean if isinstance(value, Tensor) else is_mean_of_batches(do, value, depth)
 
 
 def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -233,19 +234,42 @@ def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
         Operation(OPERATORS[type(op)], left, right), "computed", label, left.divergence | right.divergence, config,
         frozenset(shards), times=scaled_by(op, left, right),
     )  # fmt: skip
-    return HOOKS.computed[0](op, right, made) if shards else made
+    return HOOKS.computed[0](op, right, made) if shards or isinstance(op, ast.Div) else made
 
 
 _SEPARATOR = Const("/")
 
 
-def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Text | None:
+_FIELD = r"%([-#0 +]*[0-9]*(?:\.[0-9]+)?)([diouxXeEfFgGcrsa%])"
+
+
+def _filled_in(m: Evaluator, text: str, held: Sequence[Values]) -> Value | None:
+    """`"%s/%03d.pt" % (folder, epoch)`; None where its fields and what it is given do not fit."""
+    given, end, parts = iter(held), 0, list[Value]()
+    for field in re.finditer(_FIELD, text):
+        parts += [Const(text[end : field.start()])] if field.start() > end else []
+        (spec, kind), end = field.groups(), field.end()
+        values = next(given, None) if kind != "%" else singleton(Const("%"))
+        if values is None:
+            return None
+        only = values.restrict(m.path).single
+        how = ("r" if kind == "r" else "", spec if kind in "rsa%" else spec + kind)
+        parts += formatted(only, *how) if only is not None else HOOKS.text_parts[0](m, values)
+    parts += [Const(text[end:])] if text[end:] else []
+    return _put_together(parts) if next(given, None) is None else None
+
+
+def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Value | None:
     # `/` joins paths, `%` formats. Of what is not known only a path can be divided by a text.
     divided = isinstance(op, ast.Div) and isinstance(left, Unknown)
     if not isinstance(op, (ast.Add, ast.Mod, ast.Div)) or not (
         left.is_text or (right.is_text and (divided or isinstance(op, ast.Add)))
     ):
         return None
+    if isinstance(op, ast.Mod) and (text := text_of(left)) is not None and not isinstance(right, DictOf):
+        filled = _filled_in(m, text, right.items if isinstance(right, TupleOf) else [singleton(right)])
+        if filled is not None:
+            return filled
     parts: list[Value] = []
     for value in (left, *((_SEPARATOR, right) if isinstance(op, ast.Div) else (right,))):
         if isinstance(value, Text):
@@ -494,10 +518,16 @@ def _is_text(value: Value) -> bool:
     return text_of(value.in_text[0]) is not None
 
 
-def _put_together(parts: list[Value]) -> Value:
-    constants = [part for part in parts if isinstance(part, Const)]
-    whole = joined(constants) if len(constants) == len(parts) else None
-    return Text(tuple(parts)) if whole is None else whole
+def _put_together(parts: Sequence[Value]) -> Value:
+    """A text of these parts, the same however they were cut."""
+    found: list[Value] = []
+    for part in parts:
+        last = found[-1] if found else None
+        both = joined([last, part]) if isinstance(last, Const) and isinstance(part, Const) else None
+        found[-1:] = [both] if both is not None else [*found[-1:], part]
+    only = found[0] if len(found) == 1 else Const("") if not found else None
+    whole = joined([only]) if isinstance(only, Const) else None
+    return Text(tuple(found)) if whole is None else whole
 
 
 def _inner(m: Evaluator, node: ast.Await | ast.FormattedValue | ast.Starred) -> Values:

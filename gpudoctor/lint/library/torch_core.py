@@ -54,9 +54,11 @@ FACTORIES = frozenset(
     Tensor FloatTensor DoubleTensor IntTensor LongTensor ByteTensor BoolTensor
     """.split()
 )
+_ON_GPU = "torch.cuda."
 
 
 @MODELS.callable(*(f"torch.{name}" for name in sorted(FACTORIES)))
+@MODELS.callable(*(f"{_ON_GPU}{name}" for name in sorted(FACTORIES) if name.endswith("Tensor") and name != "Tensor"))
 def _factory(call: Call) -> Values:
     first = call.args[0].restrict(call.do.path) if call.args else None
     # What lies on a GPU under one test only does so still as `torch.tensor(x)`.
@@ -88,7 +90,8 @@ def _made(call: Call) -> Values:
             picked = isinstance(value, Unknown) and value.divergence & Divergence.RANK
             divergence |= Divergence.LOCAL if picked else Divergence.NONE
             shards |= value.shards
-    devices = devices_of(call.keywords.get("device"), call.place)
+    on_gpu = singleton(Device("cuda", None, call.place)) if call.name.startswith(_ON_GPU) else None
+    devices = devices_of(call.keywords.get("device"), call.place) or on_gpu
     use(call, devices, "factory", call.argument_places.get("device"))
     device = (devices if devices is not None else default_device(call.do)).single
     # `torch.tensor(x)` and `as_tensor(x)` of a tensor stay on its device; of a list the numbers are read one by one.
@@ -142,7 +145,8 @@ def _is_one_each(call: Call) -> bool:
 def _is_mean(call: Call) -> bool:
     """`torch.tensor(loss.item())`, `torch.as_tensor(loss)`: the mean that a loss was."""
     given = flatten(call.do, [*call.args[0]] if call.args else [])
-    return bool(given) and all(each.mean if isinstance(each, Tensor) else is_mean_of_batches(each) for each in given)
+    means = (each.mean if isinstance(each, Tensor) else is_mean_of_batches(call.do, each) for each in given)
+    return bool(given) and all(means)
 
 
 @MODELS.callable("torch.*")

@@ -25,7 +25,7 @@ from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.argument_parsers import note_default
+from gpudoctor.lint.library.argument_parsers import declared_by, note_default
 from gpudoctor.lint.library.environment_variables import named_in_setting
 from gpudoctor.lint.library.paths import known_text, on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
@@ -268,6 +268,11 @@ class OpenedFile:
             return singleton(Unknown(Setting(f"{self.path}:{name}"), "a setting", name, config=True))
         if (read := named_in_setting(call.do, written, call.place)) is not None:
             return read
+        # `local_rank: -1` stands for what a launcher passes.
+        if written in (-1, None):
+            passed = declared_by(call, name.rpartition(".")[2], singleton(Const(written)))
+            if passed is not None:
+                return passed
         # It says what the program does as it lies there. What is off, nothing or one is for others to turn up.
         says = (isinstance(written, str) and not (self.composed and written.isidentifier())) or written is True
         says = says or (isinstance(written, (int, float)) and written not in (0, 1))

@@ -75,6 +75,7 @@ def test_a_type_that_lies_on_the_gpu_moves_and_another_one_converts(paper):
         reveal(there.type(torch.FloatTensor).device)  #: cpu
         reveal(there.type(here.dtype).device)  #: cuda
         reveal(x.type() == there.type())  #: False
+        reveal(torch.cuda.ByteTensor(4).device)  #: cuda
         torch.nn.Linear(4, 4).cuda()(there).type(here.dtype).sum().backward()
         """
     )

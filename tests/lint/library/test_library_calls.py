@@ -20,6 +20,7 @@ KINDS = {
         reveal(torch.device("cuda:" + str(local)))  #: cuda:local rank
         reveal(torch.device("cuda:{}".format(local)))  #: cuda:local rank
         reveal(torch.device("cuda:%d" % local))  #: cuda:local rank
+        reveal(torch.device(str(torch.device("cuda", local))))  #: cuda:local rank
         reveal(torch.device(local))  #: cuda:local rank
         reveal(torch.device(type="cuda", index=2))  #: cuda:2
         reveal(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  #: cuda
