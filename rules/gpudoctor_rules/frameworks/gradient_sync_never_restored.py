@@ -69,6 +69,7 @@ class GradientSyncNeverRestored(Rule):
                 remedy=f"Call it in each iteration, before the forward, with whether {name_of(step.optimizer)} steps "
                 "after this batch.",
                 because=[("the backward", backward.location), ("the step", step.location)],
+                needs=[each for each in off.condition if each.atom.switch],
                 repair=_reduce_before(off, backward, step),
             )
 
@@ -107,8 +108,8 @@ def _used_after(program: Program, off: GradientSync) -> tuple[Backward, Optimize
             continue
         step = stepped_after(program, backward, core)
         # A batch that is switched off for leaves it so for those behind.
-        left = off.condition.difference(step.condition) if step is not None else ()
-        if step is not None and all(each.atom.divergence & Divergence.BATCH_INDEX for each in left):
+        left = off.condition.difference(step.condition).difference(backward.condition) if step is not None else ()
+        if step is not None and all(each.atom.switch or each.atom.divergence & Divergence.BATCH_INDEX for each in left):
             return backward, step
     return None
 
