@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.gradient_use import feeds, holds
 from gpudoctor.rule import Program
 
@@ -102,3 +104,12 @@ def comes_behind(event: Event, backward: Backward) -> bool:
     """In the same round of the training loop, perhaps in a loop over the parameters."""
     rounds = [(loop.identity, loop.pass_) for loop in backward.loops]
     return [(loop.identity, loop.pass_) for loop in event.loops][: len(rounds)] == rounds
+
+
+def comes_before(program: Program, backward: Backward, step: OptimizerStep) -> bool:
+    """Whoever makes the step has made the backward, of whichever loss was computed, where options choose it: each has
+    an event of its own."""
+    here = backward.location, backward.context.frames, backward.loops
+    alike = (e for e in program.events(Backward) if (e.location, e.context.frames, e.loops) == here)
+    when = reduce(Condition.intersection, [e.condition for e in alike]).difference(step.condition)
+    return all(each.atom.switch for each in when) and not when.excludes(step.condition)

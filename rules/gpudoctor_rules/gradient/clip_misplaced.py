@@ -37,7 +37,14 @@ from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import adds_up, left_out_by, steps_less_often
-from gpudoctor_rules.gradient._steps import averaging_wrapper, is_followed, may_feed, reaches, repeating_loop
+from gpudoctor_rules.gradient._steps import (
+    averaging_wrapper,
+    comes_before,
+    is_followed,
+    may_feed,
+    reaches,
+    repeating_loop,
+)
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
@@ -95,9 +102,12 @@ class ClipMisplaced(Rule):
     ) -> Finding | None:
         """The gradients of a step are not cut between the backward and the step, but elsewhere in the loop."""
         backward = _last_backward(program, step, optimizer)
-        near = [clip for clip in clips if same_round(clip, step) and not clip.condition.excludes(step.condition)]
         # A helper that is given the parameters may clip them between the two.
-        if backward is None or not near or any(backward.order < e.order < step.order for e in program.events(Escape)):
+        if backward is None or any(backward.order < e.order < step.order for e in program.events(Escape)):
+            return None
+        used = backward.condition.and_(step.condition)
+        near = [clip for clip in clips if same_round(clip, step) and not clip.condition.excludes(used)]
+        if not near:
             return None
         # Between the two, or in the optimizer's own `step`, before it calls that of its base.
         if any(backward.order < clip.order < step.order or step.location in clip.context.calls for clip in clips):
@@ -114,6 +124,7 @@ class ClipMisplaced(Rule):
                 ("they are computed here", backward.location),
                 ("and used here", step.location),
             ],
+            needs=tuple(backward.condition.difference(step.condition)),
         )
 
     def _each_batch(
@@ -149,9 +160,7 @@ def _last_backward(program: Program, step: OptimizerStep, optimizer: Optimizer) 
     for event in reversed([e for e in program.events(Backward) if e.order < step.order]):
         if event.condition.excludes(step.condition):
             continue
-        sure = (
-            _within_round(event, step) and step.condition.implies(event.condition) and feeds(program, event, optimizer)
-        )
+        sure = _within_round(event, step) and comes_before(program, event, step) and feeds(program, event, optimizer)
         # A backward on some path only, or of an unknown loss, decides nothing.
         if sure or may_feed(program, event, optimizer):
             return event if sure else None

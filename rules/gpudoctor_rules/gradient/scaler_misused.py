@@ -34,20 +34,19 @@ https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling, https://docs.pyt
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from functools import reduce
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, GradientSync, OptimizerStep, ScalerCall
-from gpudoctor.lint.flow.condition import Condition, Divergence
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.rule import Program, Rule
-from gpudoctor_rules.gradient._steps import repeating_loop
+from gpudoctor_rules.gradient._steps import comes_before, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
@@ -155,7 +154,7 @@ class ScalerMisused(Rule):
             inside = not through.isdisjoint(step.context.calls)
             if step.through or inside or not isinstance(step.optimizer, Optimizer):
                 continue
-            backward = _scaled_before(program, step, scaler)
+            backward = next((e for e in program.events(Backward) if _feeds_scaled(program, e, step, scaler)), None)
             if backward is None or any(e.call == "unscale_" and e.order < step.order for e in its):
                 continue
             return self.found(
@@ -165,6 +164,7 @@ class ScalerMisused(Rule):
                 remedy=f"Write `{scaler.label}.step({in_code(step.optimizer, 'optimizer')})`, and "
                 f"`{scaler.label}.update()` after it.",
                 because=[("the scaled loss is backpropagated here", backward.location)],
+                needs=tuple(backward.condition.difference(step.condition)),
             )
         return None
 
@@ -208,14 +208,12 @@ def _comparable(one: ScalerCall, other: ScalerCall) -> bool:
     return loops_of(one) == loops_of(other)
 
 
-def _scaled_before(program: Program, step: OptimizerStep, scaler: Scaler) -> Backward | None:
-    """A backward of scaled losses that surely comes before the step, of whichever loss was computed."""
-    ways: dict[Hashable, list[Backward]] = {}
-    for event in program.events(Backward):
-        if event.scaler == scaler and event.order < step.order and same_round(event, step):
-            ways.setdefault((event.location, event.context.frames), []).append(event)
-    for found in ways.values():
-        always = step.condition.implies(reduce(Condition.intersection, [each.condition for each in found]))
-        if always and isinstance(step.optimizer, Optimizer) and feeds(program, found[0], step.optimizer):
-            return found[0]
-    return None
+def _feeds_scaled(program: Program, backward: Backward, step: OptimizerStep, scaler: Scaler) -> bool:
+    return (
+        backward.scaler == scaler
+        and backward.order < step.order
+        and same_round(backward, step)
+        and comes_before(program, backward, step)
+        and isinstance(step.optimizer, Optimizer)
+        and feeds(program, backward, step.optimizer)
+    )
