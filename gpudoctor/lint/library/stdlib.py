@@ -239,3 +239,9 @@ def _substituted(call: Call) -> Values:
     known = [text for text in given if text is not None]
     made = substituted(*known) if len(known) == len(given) else None
     return singleton(made) if made is not None else NOT_ANSWERED
+
+
+@MODELS.decorator("functools.singledispatch", "functools.singledispatchmethod")
+def _dispatched(call: Call) -> Values:
+    """Which of the functions that are registered with it is called, the kind of an argument decides."""
+    return call.unknown(Anonymous("dispatched", call.allocation_site()), "a function for each kind of argument")
