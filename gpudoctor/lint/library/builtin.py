@@ -397,6 +397,11 @@ def _open_path(call: Call[Text]) -> Values:
     return _opened(call, singleton(call.receiver), call.spelled_receiver, call.constant(0, "mode"))
 
 
+@MODELS.method(Text, "read_bytes", "read_text")
+def _read_at_once(call: Call[Text]) -> Values:
+    return _opened(call, singleton(call.receiver), call.spelled_receiver, "r")
+
+
 @MODELS.method(Text, "write_bytes", "write_text")
 def _write_at_once(call: Call[Text]) -> Values:
     path = singleton(call.receiver)
@@ -558,8 +563,11 @@ def _of_each_choice(call: Call[Unknown]) -> Values:
 
 
 def _parted(call: Call, text: str) -> Values | None:
-    """`"loss,accuracy".split(",")`."""
+    """`"loss,accuracy".split(",")`, `"models.nets:Net".partition(":")`."""
     given = [values.single for values in call.args]
+    if call.name in ("partition", "rpartition") and (between := text_of(given[0] if given else None)):
+        cut = text.partition(between) if call.name == "partition" else text.rpartition(between)
+        return singleton(TupleOf(tuple([singleton(Const(part)) for part in cut])))
     parts = split(text, given) if call.name == "split" and not call.keywords else None
     return new_list(call.do, [singleton(Const(part)) for part in parts], call.node) if parts is not None else None
 

@@ -91,6 +91,8 @@ FILES = {
     reveal(read("conf/train.yaml"))  #: {'data': {'shuffle': True, 'batch': 32}, 'seed': 42}
     here = os.path.dirname("conf/train.yaml")
     reveal(yaml.safe_load(open(os.path.join(here, "base.yaml")))["data"]["shuffle"])  #: True
+    module, _, name = json.loads(Path("conf/train.json").read_text())["made_by"].partition(":")
+    reveal((module, name, "a.b.c".rpartition(".")))  #: ('torch.nn', 'Linear', ('a.b', '.', 'c'))
     settings = json.load(open("conf/train.json"), object_hook=lambda each: SimpleNamespace(**each))
     reveal((settings.backend, settings.optimizer.momentum))  #: ('gloo', 0.9)
     # file: conf/base.yaml
@@ -100,7 +102,7 @@ FILES = {
     data: {batch: 32}
     seed: 42
     # file: conf/train.json
-    {"backend": "gloo", "optimizer": {"momentum": 0.9}}
+    {"backend": "gloo", "optimizer": {"momentum": 0.9}, "made_by": "torch.nn:Linear"}
     """,
     "entries as attributes": f"""
     import yaml
