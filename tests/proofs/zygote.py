@@ -34,9 +34,10 @@ import torch.utils.data
 from gpudoctor.ranks.process_tree import adopt_orphans, die_with_parent
 from gpudoctor.run import instruments, places
 from gpudoctor.run.hang import Watch
+from tests.support import spares
 from tests.support.ranks import RankLimits, supervise
 
-from . import observer, record, spares
+from . import observer, record
 
 SPARES = 4
 """Processes that one launcher may start through the spawn method before the slow way is taken."""
@@ -161,18 +162,20 @@ def _become_rank(folder: Path, request: dict[str, object], number: int, environm
 def _spawn_from_spares(folder: Path, program: Path) -> None:
     """Let mp.spawn, in the program and in its ranks, use processes that have imported torch."""
 
-    def become_rank(spare: int) -> Callable[[int], None]:
+    def become_rank(spare: int, command: list[str]) -> int:
         output = f"spawned-{spare}"
         _redirect(folder, output)
         _forget_randomness()
         # Inside a spawned process the workers of a loader are spawned too.
         spares.prepare(SPARES, become_worker)
         journal = _observe(folder, program, {"role": "spawned", "number": spare, "output": output})
-        return lambda status: journal.write("exit", status=status)
+        status = spares.execute(command)
+        journal.write("exit", status=status)
+        return status
 
-    def become_worker(spare: int) -> Callable[[int], None]:
+    def become_worker(spare: int, command: list[str]) -> int:
         _forget_randomness()
-        return lambda status: None
+        return spares.execute(command)
 
     spares.prepare(SPARES, become_rank)
 

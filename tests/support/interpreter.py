@@ -24,6 +24,7 @@ import multiprocessing.process
 import os
 import random
 import runpy
+import shutil
 import signal
 import site
 import subprocess
@@ -32,10 +33,15 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
+from tests.support import spares
+
 LAUNCHER = "torch.distributed.run"
+SPARES = 3
+"""Processes that a script may start through the spawn method before they take seconds."""
 
 
 class Program(NamedTuple):
@@ -47,9 +53,15 @@ class Program(NamedTuple):
     unbuffered: bool
 
     @property
+    def spawns(self) -> bool:
+        """Whether it is a script that may start processes by the spawn method: its text says so."""
+        script = Path(self.what)
+        return self.kind == "script" and script.is_file() and b"spawn" in script.read_bytes()
+
+    @property
     def launches(self) -> bool:
         """Whether it is torch's launcher, whose ranks will be forked from it."""
-        return LAUNCHER in (self.what, *self.arguments[:1])
+        return LAUNCHER in (self.what, *self.arguments[:1]) or os.path.basename(self.what) == "torchrun"
 
 
 class _State(NamedTuple):
@@ -83,6 +95,8 @@ def remember() -> None:
 def program_of(command: Sequence[str]) -> Program | None:
     """What a command runs in this Python; None where it is another command, or has options that take a real start."""
     words = [os.fspath(word) for word in command]
+    if words and _is_of_this_python(words[0]):
+        words[:1] = [sys.executable, str(shutil.which(words[0]))]
     if not words or words[0] != sys.executable:
         return None
     unbuffered = False
@@ -98,11 +112,22 @@ def program_of(command: Sequence[str]) -> Program | None:
     return None
 
 
+def _is_of_this_python(name: str) -> bool:
+    """Whether a command is a script that was installed beside this Python, such as `torchrun`, and is run by it."""
+    script, folder = shutil.which(name), os.path.dirname(sys.executable)
+    if script is None or os.path.dirname(script) != folder or script == sys.executable:
+        return False
+    with open(script, "rb") as file:
+        return file.readline().startswith(f"#!{folder}/python".encode())
+
+
 def become(program: Program, environment: Mapping[str, str]) -> NoReturn:
     """Be the interpreter that runs the program, in a process that was forked for it, until that ends."""
     status = 1
     try:
         _forget(environment)
+        if program.spawns:
+            spares.prepare(SPARES, _be_spawned)
         status = _ended(lambda: _run(program))
     except BaseException:
         traceback.print_exc()
@@ -113,6 +138,12 @@ def become(program: Program, environment: Mapping[str, str]) -> NoReturn:
             sys.stderr.flush()
         ctypes.CDLL(None).fflush(None)
         os._exit(status & 0xFF)
+
+
+def _be_spawned(_: int, command: Sequence[str]) -> NoReturn:
+    """In a spare, which was forked before the program ran."""
+    code, words = spares.code_and_words(command)
+    become(Program("-c", code, words, unbuffered=False), dict(os.environ))
 
 
 def _forget(environment: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 Spawn starts `python -c "from multiprocessing.spawn import spawn_main; ..."` and hands over descriptors. A spare is a
 real child of the launcher in the state of an interpreter that has just imported torch; it is sent the command and the
-descriptors, and runs that very command. Only the import is saved.
+descriptors, and runs that very command. Only the import is saved, which takes two seconds of processor time.
 """
 
 import array
@@ -16,14 +16,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing import util
 
-Become = Callable[[int], Callable[[int], None]]
-"""Called in a spare that is used, with its number; what it returns is called at the end, with the exit code."""
+Run = Callable[[int, list[str]], int]
+"""Called in a spare that is used, with its number and the command; it returns the exit code."""
 
 _MESSAGE_LIMIT = 1 << 17
 
 
-def prepare(count: int, become: Become) -> None:
-    """Fork `count` spares and let spawn use them up; `become` is called in those."""
+def prepare(count: int, run: Run) -> None:
+    """Fork `count` spares and let spawn use them up; `run` is called in those."""
     waiting = []
     for number in range(count):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -32,7 +32,7 @@ def prepare(count: int, become: Become) -> None:
             ours.close()
             for _, other in waiting:
                 other.close()
-            _wait_for_command(theirs, number, become)
+            _wait_for_command(theirs, number, run)
         theirs.close()
         waiting.append((pid, ours))
     start_fresh = util.spawnv_passfds
@@ -58,7 +58,7 @@ def prepare(count: int, become: Become) -> None:
     util.spawnv_passfds = start
 
 
-def _wait_for_command(control: socket.socket, number: int, become: Become) -> None:
+def _wait_for_command(control: socket.socket, number: int, run: Run) -> None:
     message, rights, _, _ = control.recvmsg(_MESSAGE_LIMIT, socket.CMSG_SPACE(64 * 4))
     control.close()
     if not message:
@@ -71,30 +71,37 @@ def _wait_for_command(control: socket.socket, number: int, become: Become) -> No
     os.environ.clear()
     os.environ.update(command["environment"])
     os.chdir(command["folder"])
-    at_exit = become(number)
     status = 1
     try:
-        status = _execute(command["args"])
+        status = run(number, command["args"])
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        at_exit(status)
         os._exit(status)
 
 
-def _execute(args: list[str]) -> int:
-    """Do what `python -c CODE --multiprocessing-fork` does."""
+def code_and_words(args: Sequence[str]) -> tuple[str, list[str]]:
+    """What `python -c CODE WORDS` is given."""
     place = args.index("-c")
-    sys.argv = ["-c", *args[place + 2 :]]
+    return args[place + 1], list(args[place + 2 :])
+
+
+def execute(args: Sequence[str]) -> int:
+    """Do what `python -c CODE --multiprocessing-fork` does."""
+    code, words = code_and_words(args)
+    sys.argv = ["-c", *words]
     status = 0
     try:
-        exec(args[place + 1], {"__name__": "__main__"})
+        exec(code, {"__name__": "__main__"})
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+        status = 1
     threading._shutdown()
     atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
     return status
 
 
