@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ _SERVICES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 _FOREIGN_PREFIXES = ("TORCHELASTIC_", "SLURM_", "NCCL_", "GPUDOCTOR_")
 _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CUDA_VISIBLE_DEVICES")
 
+_MEMORY = "/dev/shm"
+"""To make a file there takes a tenth of the processor time that a disk takes, and tests make tens of thousands."""
+_ROOM = 4 << 30
+"""Bytes: the fast tests take a small part of it, but what they leave when they fail lies there as well."""
 
 _NUMBERS = itertools.count()
 
@@ -41,12 +46,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # Hundreds of processes are started, here and by tests: each would compile all modules anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # Programs that run take devices for what lies there.
+    if config.option.markexpr == "fast" and _has_room(_MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
     # With gloo, a rank that has nothing to do may end before another has connected, which then fails in its stead.
     os.environ["TORCH_DIST_INIT_BARRIER"] = "1"
     # Twelve thousand tests are collected, none of which is garbage: looking for some takes a third of the time.
     gc.disable()
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+
+
+def _has_room(folder: str) -> bool:
+    """Whether there is such a folder with room for all that tests make."""
+    return os.path.isdir(folder) and shutil.disk_usage(folder).free > _ROOM
 
 
 def pytest_collection_finish() -> None:

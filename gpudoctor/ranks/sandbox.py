@@ -50,7 +50,7 @@ def shut_off(folder: Path) -> None:
         OSError: The machine does not let it.
     """
     user, group = os.getuid(), os.getgid()
-    writable = _outermost((Path.home(), Path.cwd(), Path(tempfile.gettempdir())))
+    writable = _outermost((Path.home(), Path.cwd(), Path(tempfile.gettempdir()), Path("/dev/shm")))
     _checked(_libc.unshare(_NEW), "unshare")
     # Who is an administrator outside is none inside, so that nothing of this can be undone.
     _write("/proc/self/setgroups", "deny")
@@ -70,8 +70,6 @@ def shut_off(folder: Path) -> None:
         upper.mkdir()
         work.mkdir()
         _mount("overlay", str(each), "overlay", options=f"lowerdir={each},upperdir={upper},workdir={work}")
-    if os.path.isdir("/dev/shm"):
-        _mount("tmpfs", "/dev/shm", "tmpfs")
     _mount(f"/proc/self/fd/{outside}", str(out), flags=_BIND)
     _set_read_only(str(out), False)
     os.close(outside)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,6 +84,16 @@ def test_nothing_gets_out_of_a_sandbox(tmp_path: Path) -> None:
     assert target.read_text() == "done"
     assert (project / "there").read_text() == "data"
     assert [each.name for each in project.iterdir()] == ["there"]
+
+
+def test_a_project_that_lies_in_memory_is_there_and_is_not_changed(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        data = Path(folder) / "there"
+        data.write_text("data")
+        code = "print(open('there').read()); open('there', 'w'); open('new', 'w')"
+        ended = shut_off(tmp_path / "sandbox", sys.executable, "-c", code, cwd=data.parent)
+        assert (ended.returncode, ended.stdout) == (0, "data\n"), ended.stderr
+        assert ([each.name for each in data.parent.iterdir()], data.read_text()) == (["there"], "data")
 
 
 LEAVES = """\
