@@ -183,7 +183,7 @@ def test_a_pack_can_import_what_the_built_in_rules_do() -> None:
         f"{source.shown}: {alias.name}"
         for source in sources().values()
         if source.name.startswith("gpudoctor_rules")
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpudoctor.")
         # What a run has recorded is asked for through `recording`.
         if not (node.module or "").startswith("gpudoctor.run.recording")

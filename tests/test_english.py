@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import pytest
@@ -101,17 +101,17 @@ def _texts() -> Iterator[tuple[str, str]]:
     for source in sources().values():
         if "/stubs/" not in source.shown:
             yield from (
-                (f"{source.shown}:{line}", " ".join(text.split())) for line, text in _strings(source.tree, source.name)
+                (f"{source.shown}:{line}", " ".join(text.split())) for line, text in _strings(source.nodes, source.name)
             )
     pages = (*sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("gpudoctor/guides/*.md")))
     for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages):
         yield file.relative_to(ROOT).as_posix(), " ".join(file.read_text(encoding="utf-8").split())
 
 
-def _strings(tree: ast.Module, module: str) -> Iterator[tuple[int, str]]:
+def _strings(nodes: Sequence[ast.AST], module: str) -> Iterator[tuple[int, str]]:
     """The strings of a module that are no docstrings, unless they are a page or a command's help."""
     docstrings = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
             if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
@@ -121,7 +121,7 @@ def _strings(tree: ast.Module, module: str) -> Iterator[tuple[int, str]]:
             command = isinstance(node, ast.ClassDef) and module.startswith("gpudoctor.cli.") and statement is body[0]
             if not (page or command):
                 docstrings.add(id(statement.value))
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             yield (
                 node.lineno,

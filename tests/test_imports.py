@@ -64,7 +64,7 @@ def test_what_follows_python_names_nothing_of_torch() -> None:
         f"{source.shown}:{node.lineno} has {node.value!r}"
         for source in sources().values()
         if source.name.startswith("gpudoctor.lint.interp")
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"torch\b", node.value)
     ]
     assert not wrong, "\n".join(wrong)
@@ -93,7 +93,7 @@ def test_rules_take_no_values_apart() -> None:
         f"{source.shown}:{node.lineno} {alias.name}"
         for source in sources().values()
         if source.name.startswith("gpudoctor_rules")
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if node.module in apart or alias.name in PLAIN or (alias.name.endswith("_of") and node.module == VALUE)

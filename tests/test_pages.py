@@ -26,18 +26,16 @@ _SOURCE = re.compile(r"https?://\S+|[\w.-]+/[\w.-]+#\d+")
 
 
 @each_page
-def test_sections_in_order(page: Page) -> None:
+def test_it_has_its_parts(page: Page) -> None:
+    """A sentence, and all sections in order, of which the last one names sources that can be looked up."""
     assert STUB not in page.text, "write this page first"
-    assert tuple(page.sections) == SECTIONS
-    assert all(body.strip() for body in page.sections.values()), "an empty section says nothing"
-
-
-@each_page
-def test_first_line_is_one_sentence(page: Page) -> None:
     first, second, *_ = page.text.split("\n")
     assert first.endswith("."), first
     assert not second, "the offence fits on one line"
     assert ". " not in first, "one sentence"
+    assert tuple(page.sections) == SECTIONS
+    assert all(body.strip() for body in page.sections.values()), "an empty section says nothing"
+    assert _SOURCE.search(page.sections["Sources"]), "name an address or an issue such as pytorch/pytorch#31771"
 
 
 @each_page
@@ -78,8 +76,3 @@ def test_the_difference_has_both_examples(page: Page) -> None:
         return
     for section, other in (("Bad", "+"), ("Good", "-")):
         assert [line[6:] for line in shown if line[4:5] != other] == page.code(section).split("\n")
-
-
-@each_page
-def test_sources_can_be_looked_up(page: Page) -> None:
-    assert _SOURCE.search(page.sections["Sources"]), "name an address or an issue such as pytorch/pytorch#31771"

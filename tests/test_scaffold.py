@@ -28,7 +28,7 @@ def test_its_tests_fail_until_it_is_written(scaffolded: tuple[Path, str]) -> Non
     failed = set(re.findall(r"^FAILED \S+::(\S+)", run.stdout, re.MULTILINE))
     programs = {"bad_page", "bad_two", "good_page", "good_two", "good_three"}
     assert failed >= {f"test_fixture[{code}/{name}]" for name in programs}
-    assert f"test_sections_in_order[{code}-left-in-the-rain]" in failed
+    assert f"test_it_has_its_parts[{code}-left-in-the-rain]" in failed
 
 
 def test_it_is_listed_at_once(scaffolded: tuple[Path, str]) -> None:

@@ -45,7 +45,7 @@ def test_all_tests_can_be_collected_at_once() -> None:
 
 def test_the_name_of_a_type_means_one_thing() -> None:
     """Classes and aliases, private ones, too: who reads two files of a part reads one language."""
-    types = [(name.lstrip("_"), source.shown) for source in sources().values() for name in _types(source.tree)]
+    types = [(name.lstrip("_"), source.shown) for source in sources().values() for name in _types(source.nodes)]
     assert _twice(types).keys() == SAME_THING
 
 
@@ -98,9 +98,9 @@ def _twice(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return {name: files for name, files in found.items() if len(files) > 1}
 
 
-def _types(module: ast.Module) -> Iterator[str]:
+def _types(module: Iterable[ast.AST]) -> Iterator[str]:
     """The classes that a module defines, and what it gives the name of a class: aliases, but no type variables."""
-    for node in ast.walk(module):
+    for node in module:
         if isinstance(node, ast.ClassDef):
             yield node.name
         elif isinstance(node, (ast.Assign, ast.AnnAssign)) and not _is_type_variable(node.value):
@@ -114,7 +114,7 @@ def _is_type_variable(value: ast.expr | None) -> bool:
 
 def _nodes(kinds: tuple[type, ...]) -> Iterator[tuple[Source, ast.AST]]:
     for source in sources().values():
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, kinds):
                 yield source, node
 

@@ -85,7 +85,7 @@ def _lists_of(source: Source) -> Iterator[ast.expr]:
         return
     if len(KNOWN.intersection(re.findall(r"[\w.]*\w", source.text))) < 3:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         texts: list[ast.expr | None] = []
         if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
             texts = [*node.elts]

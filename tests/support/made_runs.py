@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.record import replace
@@ -48,12 +49,14 @@ def _lines(at: Location) -> Sequence[str]:
     return SOURCE if at.path == SCRIPT else ()
 
 
+@cache
 def healthy() -> Watched:
     """Two ranks on a CPU that share the data out and agree."""
     ranks = tuple(_process(rank, 2, steps=200, places=_shard(rank, 2)) for rank in range(2))
     return watched(Recording(ranks, seconds=12.3))
 
 
+@cache
 def sick() -> Watched:
     """Eight GPUs: the ranks in pairs read the same samples, one lags behind, one drifts away, memory grows on one."""
     ranks = tuple(
@@ -72,6 +75,7 @@ def sick() -> Watched:
     return watched(Recording(ranks, status=0, seconds=700.0), (_same_batches(), _behind()), _suspicions())
 
 
+@cache
 def hung() -> Watched:
     """Two ranks: one waits for the other in a barrier, which waits in its backward."""
     ranks = tuple(_process(rank, 2, steps=40, places=None) for rank in range(2))
@@ -83,6 +87,7 @@ def hung() -> Watched:
     return watched(Recording(ranks, status=None, hang=waiting, seconds=44.0))
 
 
+@cache
 def crashed() -> Watched:
     """One process that ended before its first step."""
     crash = Crash("RuntimeError", "no such thing. At all.", 0, (StackFrame(Location(SCRIPT, 9), "train", True),))
@@ -90,6 +95,7 @@ def crashed() -> Watched:
     return watched(Recording((), (alone,), status=1, seconds=2.0))
 
 
+@cache
 def alone() -> Watched:
     """One process without a process group that trains."""
     return watched(Recording((replace(_process(0, 1, steps=3, places=None), rank=None, backend=""),), seconds=1.0))

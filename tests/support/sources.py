@@ -17,6 +17,8 @@ class Source(NamedTuple):
     path: Path
     text: str
     tree: ast.Module
+    nodes: tuple[ast.AST, ...]
+    """All that is in the tree, in the order of `ast.walk`, which takes longer than the tests that look at them."""
 
     @property
     def is_package(self) -> bool:
@@ -35,6 +37,9 @@ def sources() -> dict[str, Source]:
     try:
         return _found()
     finally:
+        # All that lives is old now, and seldom looked at.
+        gc.freeze()
+        gc.unfreeze()
         gc.enable()
 
 
@@ -48,5 +53,6 @@ def _below(package: str, folder: Path) -> list[Source]:
         parts = path.relative_to(folder).with_suffix("").parts
         name = ".".join((package, *(part for part in parts if part != "__init__")))
         text = path.read_text(encoding="utf-8")
-        found.append(Source(name, path, text, ast.parse(text, filename=str(path))))
+        tree = ast.parse(text, filename=str(path))
+        found.append(Source(name, path, text, tree, tuple(ast.walk(tree))))
     return found
