@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ClassState, Module
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU, Device
-from gpudoctor.lint.domain.function import BoundMethod, Function
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, buffer_of, tensors_in
@@ -29,7 +29,7 @@ from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value, Values
@@ -237,6 +237,17 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
             unused = _unused(do, core, reads.union(do.execution.reads[begin:]), [*events, *run.events])
         for name, part in unused:
             do.emit(UnusedPart, at=part.place, module=core, part=part, name=name)
+
+
+def note_unused(call: Call, core: Module, reads: set[Hashable], again: Callable[[], object]) -> None:
+    """What a method never looks at that stands for the `forward` of a model, and can be called again."""
+    do, cls = call.do, core.cls
+    if not isinstance(cls, Class) or not cls.complete or not _unused(do, core, reads, []):
+        return
+    with do.execution.speculative() as run:
+        again()
+    for name, part in _unused(do, core, reads, run.events):
+        do.emit(UnusedPart, at=part.place, module=core, part=part, name=name, method=call.text(1, "name") or "")
 
 
 def _with_open_choices(own: Values, arguments: Arguments) -> tuple[Values, Arguments] | None:

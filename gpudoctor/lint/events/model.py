@@ -247,11 +247,13 @@ class WeightsSet(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class UnusedPart(Event):
-    """The `forward` of `module` never looks at its layer `part`, which has parameters or may have."""
+    """The `forward` of `module`, or the `method` that stands for it, never looks at its layer `part`, which has
+    parameters or may have."""
 
     module: Module
     part: Module
     name: str
+    method: str = "forward"
 
 
 @dataclass(frozen=True, kw_only=True)

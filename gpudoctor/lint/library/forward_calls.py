@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.activation_checkpoint import look_inside, looks_inside
 from gpudoctor.lint.analyses.data_parallel_replicas import gathered, reduces, takes_mean
-from gpudoctor.lint.analyses.forward_body import check_meeting, computing, fill, study
+from gpudoctor.lint.analyses.forward_body import check_meeting, computing, fill, note_unused, study
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
@@ -165,7 +166,11 @@ def _forward_of_method(call: Call) -> Values:
         device=device_of(call.do, wrapper), graph=graph, training=_in_training_mode(call.do, core),
         buffers=has_buffers(call.do, core), followed=True,
     )  # fmt: skip
-    return tell(told).map(lambda value: _came_through(call, value, identity))
+    begin, first = len(call.do.execution.reads), core.cls not in call.do.execution.studied
+    returned = tell(told)
+    if first:
+        note_unused(told, core, set(call.do.execution.reads[begin:]), partial(tell, told))
+    return returned.map(lambda value: _came_through(call, value, identity))
 
 
 def _came_through(call: Call, value: Value, identity: Hashable) -> Value:

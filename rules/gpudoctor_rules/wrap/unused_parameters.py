@@ -77,8 +77,8 @@ class UnusedParameters(Rule):
                 continue
             yield self.found(
                 unused.location,
-                f"`{unused.name}` has parameters, and `forward` never uses it: `DistributedDataParallel` waits for "
-                "their gradients, and the second step ends with a `RuntimeError`.",
+                f"`{unused.name}` has parameters, and `{unused.method}` never uses it: `DistributedDataParallel` waits "
+                "for their gradients, and the second step ends with a `RuntimeError`.",
                 remedy=f"Drop `{unused.name}`, freeze it before the wrap, or {how_to_search(program, wrap)}.",
                 because=[(f"{name_of(wrap.wrapper)} is wrapped here", wrap.location)],
             )
