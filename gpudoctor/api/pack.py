@@ -129,6 +129,7 @@ from gpudoctor.lint.events.files import LoadState as LoadState
 from gpudoctor.lint.events.files import ReadFile as ReadFile
 from gpudoctor.lint.events.files import Save as Save
 from gpudoctor.lint.events.files import ShardedState as ShardedState
+from gpudoctor.lint.events.files import asked_for as asked_for
 from gpudoctor.lint.events.files import lacking as lacking
 from gpudoctor.lint.events.host_waits import ClockRead as ClockRead
 from gpudoctor.lint.events.host_waits import DebugFlag as DebugFlag

@@ -230,11 +230,20 @@ def lacking(when: Condition) -> bool:
     return any(map(_not_there, when))
 
 
-def _not_there(literal: Literal) -> set[object]:
-    """The paths that this answer says are not there."""
+def asked_for(literal: Literal) -> Values | None:
+    """The path of which this asks whether it is there; None of any other question."""
     match literal.atom.key:
         case IsTrue(Unknown(term=CallResult(str(question), (ValueSet() as paths, *_)))) if question in EXISTENCE:
-            return set() if literal.holds else set(paths)
+            return paths
+    return None
+
+
+def _not_there(literal: Literal) -> set[object]:
+    """The paths that this answer says are not there."""
+    paths = asked_for(literal)
+    if paths is not None:
+        return set() if literal.holds else set(paths)
+    match literal.atom.key:
         # `if not path.exists() or load(path).get(key) is None`
         case AnyOf(reasons) if literal.holds:
             return set().union(*map(_not_there, reasons))

@@ -205,10 +205,12 @@ def _is_above(name: str, error: str) -> bool:
 @dataclass(frozen=True, kw_only=True)
 class NameMissing(Event):
     """All ranks read a name or an attribute here, which is bound only where `guard` fails; or they ask an attribute of
-    what is None where `guard` holds. Of a name nothing is asked before."""
+    what is None where `guard` holds."""
 
     name: str
     guard: Literal
+    asked: frozenset[Literal]
+    """The tests that lead here, and may ask for the rank in other words; of a name those behind what binds it."""
     error: str
     """What Python raises where it is not bound."""
     is_none: bool = False

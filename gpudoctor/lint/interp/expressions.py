@@ -658,8 +658,7 @@ def _bound(m: Evaluator, scope: Hashable, name: str, found: Values, node: ast.AS
     from gpudoctor.lint.interp.unbound_names import is_surely_unbound, note_missing
 
     left = ValueSet([binding for binding in found.bindings if binding.value is not UNBOUND])
-    here = found.restrict(m.path).bindings
-    note_missing(m, scope, name, ValueSet([binding for binding in here if binding.value is UNBOUND]), node)
+    note_missing(m, scope, name, found, node)
     for binding in found.bindings:
         missed = whole(binding.condition.difference(m.path)) if binding.value is UNBOUND else None
         if missed is not None and is_surely_unbound(m, scope, name, ValueSet([binding])):

@@ -28,8 +28,6 @@ _NAMESPACES = frozenset({"exec", "globals", "locals", "vars"})
 _TRY: tuple[type[ast.stmt], ...] = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)
 _MAY_HAVE_RUN = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, *_TRY)
 """What is in these has bound a name in an earlier round, or before it failed."""
-_ASKS = (ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.comprehension, *_MAY_HAVE_RUN)
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _APART = Divergence.RANK | Divergence.LOCAL | Divergence.BATCH_INDEX
 
@@ -54,21 +52,24 @@ def is_surely_unbound(m: Evaluator, scope: Hashable, name: str, missing: Values)
     )
 
 
-def note_missing(m: Evaluator, scope: Hashable, name: str, missing: Values, node: ast.AST) -> None:
+def note_missing(m: Evaluator, scope: Hashable, name: str, held: Values, node: ast.AST) -> None:
     """Log that ranks come here on which the name is not bound, where a test on the rank alone has left it out."""
     frame = m.frame
-    guard = _left_out_by(m, missing)
-    if guard is None or scope != frame.scope or frame.name == "<class>":
+    here = held.restrict(m.path).bindings
+    guard = _left_out_by(m, ValueSet([each for each in here if each.value is UNBOUND]))
+    # `global logger`, in a function.
+    function = frame.function if name not in frame.global_names else None
+    if guard is None or not (scope == frame.scope or name in frame.global_names) or frame.name == "<class>":
         return
-    tree = frame.function.node if frame.function is not None else frame.file.source.tree
-    # What was asked since the name was bound may have asked for the rank in other words.
-    if m.path.literals - frame.path.literals and not _stands_behind(tree, name, node):
-        return
+    tree = function.node if function is not None else frame.file.source.tree
+    # What was asked before the name was bound is no question about it.
+    before = (each.condition.literals for each in here if each.value is not UNBOUND)
+    asked = m.path.literals.difference(frame.path.literals, *before)
     cells = frame.file.source.cells
-    taken = frame.function is None and (hasattr(builtins, name) or _takes_names(tree) or cells is not None)
+    taken = function is None and (hasattr(builtins, name) or _takes_names(tree) or cells is not None)
     if name in _bound_plainly(tree) | _bound_once(tree) and not taken:
-        error = "UnboundLocalError" if frame.function is not None else "NameError"
-        m.emit(NameMissing, at=m.place(node), name=name, guard=guard, error=error)
+        error = "NameError" if function is None else "UnboundLocalError"
+        m.emit(NameMissing, at=m.place(node), name=name, guard=guard, error=error, asked=asked)
 
 
 def note_attribute_missing(m: Evaluator, owner: Instance | Module, held: Values, node: ast.AST) -> None:
@@ -79,7 +80,10 @@ def note_attribute_missing(m: Evaluator, owner: Instance | Module, held: Values,
     # `getattr(self, "log", None)` has something else then.
     plain = isinstance(node, ast.Attribute) and m.flag(owner, ObjectState.opened) is NO
     if guard is not None and plain:
-        m.emit(NameMissing, at=m.place(node), name=m.text(node, 40), guard=guard, error="AttributeError")
+        asked = m.path.literals
+        m.emit(
+            NameMissing, at=m.place(node), name=m.text(node, 40), guard=guard, error="AttributeError", asked=asked
+        )  # fmt: skip
 
 
 def note_none(m: Evaluator, owner: Values, node: ast.Attribute) -> None:
@@ -89,7 +93,10 @@ def note_none(m: Evaluator, owner: Values, node: ast.Attribute) -> None:
     guard = _left_out_by(m, ValueSet(missing)) if 0 < len(missing) < len(here) else None
     if guard is not None and not hasattr(None, node.attr):
         name = m.text(node.value, 40)
-        m.emit(NameMissing, at=m.place(node), name=name, guard=guard, error="AttributeError", is_none=True)
+        asked = m.path.literals
+        m.emit(
+            NameMissing, at=m.place(node), name=name, guard=guard, error="AttributeError", is_none=True, asked=asked
+        )  # fmt: skip
 
 
 def _left_out_by(m: Evaluator, missing: Values) -> Literal | None:
@@ -120,24 +127,6 @@ def _bound_once(body: ast.AST) -> frozenset[str]:
     """The names that one statement binds: whom a test keeps from it has none, in whichever round."""
     bindings = Counter([*_bound_by(body, inside=False), *_bound_by(body, inside=True)])
     return frozenset(name for name, times in bindings.items() if times == 1)
-
-
-def _stands_behind(tree: ast.AST, name: str, node: ast.AST) -> bool:
-    """It is read in the same block as the statement that binds it, with nothing in between that leaves the block."""
-    for block in (block for part in walk(tree) for block in _blocks_of(part)):
-        read = next((at for at, each in enumerate(block) if node in walk(each)), -1)
-        if read > 0 and not any(isinstance(each, _ASKS) and node in walk(each) for each in walk(block[read])):
-            before = [(at, each) for at, statement in enumerate(block[:read]) for each in walk(statement)]
-            bound = max((at for at, each in before if bound_by(each) == name), default=read)
-            return bound < read and not any(at >= bound and isinstance(each, _LEAVES) for at, each in before)
-    return False
-
-
-def _blocks_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for field in ("body", "orelse", "finalbody"):
-        block = getattr(node, field, None)
-        if isinstance(block, list):
-            yield block
 
 
 def _bound_by(node: ast.AST, inside: bool, within: bool = False) -> Iterator[str]:

@@ -20,9 +20,8 @@ ranks should do there is for the author to say.
 ## Silent when
 
 A test stands around the place that reads it, or around a call that leads there, which may ask for the rank in other
-words, and not around what binds it; of objects and of what is None, only tests of options of the command line and of
-counters are known not to. Several statements bind the name, one of them in a loop, a `with` or a `try`; a handler takes
-the error.
+words, and not around what binds it; only tests of options of the command line, of counters and of files are known not
+to. Several statements bind the name, one of them in a loop, a `with` or a `try`; a handler takes the error.
 
 ## Sources
 
@@ -36,6 +35,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.events.files import asked_for
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
@@ -75,10 +75,9 @@ class NameBoundOnSomeRanks(Rule):
             if program.is_caught(event, event.error) or event.guard.atom.key in told:
                 continue
             # What led here may keep the other ranks away, in words that were not understood.
-            of_object = event.error == "AttributeError"
-            if event.condition.divergence & _APART and not of_object:
+            if event.condition.divergence & _APART and event.error != "AttributeError":
                 continue
-            if of_object and any(_may_ask_for_the_rank(program, each) for each in event.condition.literals):
+            if any(_may_ask_for_the_rank(program, each) for each in event.asked):
                 continue
             # The ranks end at the first of them: what one test has left out is one mistake.
             told.add(event.guard.atom.key)
@@ -106,12 +105,13 @@ class NameBoundOnSomeRanks(Rule):
 
 
 def _may_ask_for_the_rank(program: Program, test: Literal) -> bool:
-    """It asks something that the program was given, `if env.master:`: no option that a user knows, and no counter."""
+    """It asks something that the program was given, `if env.master:`: no option that a user knows, no counter, and not
+    whether a file is there."""
     from gpudoctor.lint.events.option_defaults import comes_to
 
     if test.atom.divergence:
         return test.atom.divergence is not Divergence.BATCH_INDEX
-    return comes_to(test, program.options) is None
+    return comes_to(test, program.options) is None and asked_for(test) is None
 
 
 def _told(event: NameMissing) -> str:
