@@ -230,6 +230,9 @@ def _lies_on_cpu(call: Call, value: Value) -> bool:
 
 def _make_whole(call: Call, target: Values, effect: CollectiveEffect) -> None:
     """What all ranks wrote together is the same on all of them."""
+    # One object, also where rank 0 has put its own into a list of its own: `objects = [config]`.
+    label = next((each.label for each in target), "")
+    objects = singleton(Unknown(Anonymous("gathered", call.allocation_site()), "an object from all ranks", label))
     for value in target:
         if isinstance(value, Tensor):
             for tensor in sharing_memory(call.do, value):
@@ -240,18 +243,15 @@ def _make_whole(call: Call, target: Values, effect: CollectiveEffect) -> None:
                     call.do.set_flag(each, TensorState.reduced)
             # Object collectives unpickle new objects into the list instead of filling tensors.
             if effect.objects:
-                _replace_objects(call, value)
+                _replace_objects(call, value, objects)
             else:
                 call.do.set_state(
                     value, ContainerState.more, singleton(made(call.do, call.place, value.label, TensorOrigin.OTHER))
                 )
 
 
-def _replace_objects(call: Call, value: ListOf) -> None:
+def _replace_objects(call: Call, value: ListOf, gathered: Values) -> None:
     """What stood in the list before is gone; the same objects lie there on all ranks."""
-    gathered = singleton(
-        Unknown(Anonymous("gathered", call.allocation_site()), "an object from all ranks", value.label)
-    )
     items = known_items(call.do, value)
     if items is None:
         call.do.set_state(value, ContainerState.more, gathered)
