@@ -501,21 +501,29 @@ def _computing() -> Iterator[LibraryEntry]:
 
 
 _HARMLESS = """
-    altair bokeh fastprogress livelossplot plotly seaborn
+    altair bokeh fastprogress livelossplot mpl_toolkits plotly seaborn
     google IPython ipywidgets kaggle_secrets
-    albumentations imageio imgaug medpy nibabel plyfile pycocotools pydicom rasterio shapely SimpleITK skimage tifffile
-    trimesh
-    editdistance ftfy g2p_en inflect jieba jiwer librosa nltk parselmouth pesq phonemizer pydub pypinyin pystoi pyworld
-    regex resampy rouge_score sacrebleu soundfile unidecode
-    ase Bio networkx rdkit
-    filelock gdown jsonlines msgpack natsort openpyxl orjson polars pyarrow ujson wget zarr
+    accimage albumentations cc3d geopandas imageio imgaug medpy nibabel netCDF4 plyfile pycocotools pydicom pymeshlab
+    pyproj pyrender pywt rasterio shapely SimpleITK skimage tifffile trimesh turbojpeg xarray
+    asteroid_filterbanks audiomentations cn2an editdistance ftfy g2p_en inflect jieba jiwer kaldi_native_fbank kaldiio
+    librosa nara_wpe nltk num2words opencc parselmouth pesq phonemizer praatio pydub pypinyin pyroomacoustics pysptk
+    pystoi pyworld regex resampy rouge rouge_score sacrebleu soundfile speechmos textgrid unidecode
+    ase Bio biotite igraph matscipy mdtraj networkx openmm pymatgen rdkit
+    boto3 filelock fsspec gcsfs gdown iopath jsonlines megfile msgpack natsort openpyxl orjson oss2 petrel_client polars
+    pyarrow s3fs ujson wget zarr
     argoverse av decord mir_eval museval numba nuscenes open3d pretty_midi pyloudnorm pyquaternion soxr webrtcvad
-    beartype git jaxtyping jinja2 pkg_resources typeguard
-    colorama coloredlogs GPUtil packaging prettytable psutil ptflops pynvml six termcolor thop
-    torchinfo torchsummary
+    atari_py crafter d4rl dm_control gym gymnasium minari mujoco_py procgen
+    causal_conv1d chamfer cupy diff_gaussian_rasterization e3nn flash_attn knn_cuda kornia lpips mamba_ssm
+    MinkowskiEngine MultiScaleDeformableAttention nvdiffrast piq pointnet2_ops pytorch3d pytorch_msssim simple_knn
+    spconv torch_cluster torch_sparse torchdiffeq torchsparse
+    efficientnet_pytorch encodec faiss geffnet pretrainedmodels pytorch_warmup warmup_scheduler
+    beartype coolname dateutil git icecream jaxtyping jinja2 line_profiler memory_profiler pkg_resources pytz typeguard
+    colorama colorlog coloredlogs GPUtil gpustat packaging prettytable psutil ptflops pynvml six termcolor thop
+    torchinfo torchsummary torchviz
 """
 """Pictures of numbers; what notebooks have at hand; images, bodies and the earth; sound and text; molecules and
-networks; files of all kinds; roads, rooms, films and music; what a program says of its own code; and the rest."""
+networks; files of all kinds; roads, rooms, films and music; games; operators and layers; what is ready made;
+what a program says of its own code; and the rest."""
 
 
 def _others() -> Iterator[LibraryEntry]:
