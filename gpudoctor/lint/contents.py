@@ -21,7 +21,7 @@ from gpudoctor.lint.domain.abstract_state import (
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Slice, TupleOf, items_held
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, class_of
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item, Setting
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item, Setting, entry_left_out
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -352,7 +352,8 @@ def default_of(do: LibraryContext, value: Value | None) -> Value | None:
         found = do.entry(PROCESS, ProcessState.defaults, value.term.name)
     else:
         found = do.state(value, SettingState.left_out)
-    return single_of(found)
+    # `config.get("optimizer", "Adam")`
+    return single_of(found) if found is not None else entry_left_out(value)
 
 
 def may_have_more(do: LibraryContext, value: Value | None) -> bool:

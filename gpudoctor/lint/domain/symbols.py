@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.heuristics import RANK
 from gpudoctor.lint.domain.rank import RankKind
-from gpudoctor.lint.domain.value import Const, Term, Truth, Unknown, Value, Values, term_of, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Term, Truth, Unknown, Value, Values, term_of, text_of
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
@@ -338,3 +338,25 @@ def asks_setting_for_rank(literal: Literal) -> bool:
     asked = (each.term for each in asked_of(literal) if isinstance(each, Unknown))
     names = (each.name for each in asked if isinstance(each, (Attribute, Setting)))
     return any(map(RANK.fits, names))
+
+
+def entry_left_out(value: Unknown) -> Const | None:
+    """`config.get("amp", False)`: what an entry of settings is that need not be there."""
+    asked = method_asked(value)
+    if asked is None or asked[1] != "get" or not isinstance(asked[0], Unknown) or not asked[0].config:
+        return None
+    given = asked[2]
+    left_out = given[1].single if len(given) > 1 else NONE
+    return left_out if given and isinstance(left_out, Const) else None
+
+
+def method_asked(value: Value) -> tuple[Value, str, tuple[Values, ...]] | None:
+    """The object, the method and the arguments by position of a call that an unknown value comes from."""
+    match value.term:
+        case CallResult(Unknown(Attribute(Value() as of, name)), (tuple() as given, ())):
+            return of, name, given
+        case MethodResult(Value() as of, name, (tuple() as given, ())):
+            return of, name, given
+        case MethodResult(Value() as of, name, ()):
+            return of, name, ()
+    return None

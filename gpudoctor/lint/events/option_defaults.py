@@ -16,8 +16,10 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     Setting,
     asked_of,
+    entry_left_out,
+    method_asked,
 )
-from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import Equality, Literal
 from gpudoctor.record import dataclass
@@ -294,35 +296,18 @@ def _option(value: Value, options: Options) -> Option | None:
 
 
 def _entry(value: Unknown) -> Option | None:
-    """`config.get("amp", False)`: an entry of settings that need not be there."""
-    asked = _method(value)
-    if asked is None or asked[1] != "get" or not isinstance(asked[0], Unknown) or not asked[0].config:
-        return None
-    given = asked[2]
-    left_out = given[1].single if len(given) > 1 else NONE
-    return Option(value.label, left_out) if given and isinstance(left_out, Const) else None
+    left_out = entry_left_out(value)
+    return Option(value.label, left_out) if left_out is not None else None
 
 
 def _text_method(value: Value) -> tuple[Value, str, list[Const]] | None:
     """`args.mode.lower()`: of what, which method, with which constants."""
-    asked = _method(value)
+    asked = method_asked(value)
     if asked is None:
         return None
     given = [each.single for each in asked[2]]
     plain = [each for each in given if isinstance(each, Const)]
     return (asked[0], asked[1], plain) if len(plain) == len(given) else None
-
-
-def _method(value: Value) -> tuple[Value, str, tuple[Values, ...]] | None:
-    """The object, the method and the arguments by position of a call that an unknown value comes from."""
-    match value.term:
-        case CallResult(Unknown(Attribute(Value() as of, name)), (tuple() as given, ())):
-            return of, name, given
-        case MethodResult(Value() as of, name, (tuple() as given, ())):
-            return of, name, given
-        case MethodResult(Value() as of, name, ()):
-            return of, name, ()
-    return None
 
 
 def _keys(asked: Premise) -> Iterator[Hashable]:
