@@ -356,9 +356,13 @@ def _under(call: Call, value: Values, name: str) -> Values:
 
 
 def _member(call: Call, owner: Value) -> Values:
-    find = method_named_by if isinstance(owner, Instance) else member_named_by
     # Settings may have more than was read, or what is said for them: `config.get("optimizer", "Adam")`.
-    named = [find(call.do, owner, each, call) for each in call.args[1].restrict(call.do.path)]
+    named = [
+        method_named_by(call.do, owner, each, call)
+        if isinstance(owner, Instance)
+        else member_named_by(call.do, owner, each, call)
+        for each in call.args[1].restrict(call.do.path)
+    ]
     found = [each for each in named if each is not None]
     why = "an attribute whose name is not known"
     return union(found) if found else call.unknown(Anonymous("getattr", (owner, call.args[1:])), why)
