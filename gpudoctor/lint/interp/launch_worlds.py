@@ -245,11 +245,13 @@ def _kept_as_they_are(
     switches: dict[Hashable, bool], kept: set[Hashable], program: Program
 ) -> Iterable[frozenset[Hashable]]:
     """Which of the switches that led to DDP may stay as they are without it: none, those that are on, as
-    `--is_training 1`, or those that are off, as `--test`."""
+    `--is_training 1`, those that are off, as `--test`, or all beside a number that tells ranks from one process:
+    `--do_train` and `args.local_rank == -1`."""
     flags = [(key, holds) for key, holds in switches.items() if isinstance(key, IsTrue)]
     on = {key for key, holds in flags if holds and comes_to(key.value, program.options) is not False}
     off = {key for key, holds in flags if not holds}
-    return dict.fromkeys(frozenset(kept | each) for each in (set[Hashable](), on, off))
+    every = {key for key, _ in flags} if len(flags) < len(switches) else set[Hashable]()
+    return dict.fromkeys(frozenset(kept | each) for each in (set[Hashable](), on, off, every))
 
 
 def _is_about_ranks(literal: Literal) -> bool:

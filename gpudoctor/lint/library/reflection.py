@@ -6,7 +6,7 @@ import ast
 from types import FunctionType
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import ancestry, fields_of, find_in_class, find_method, note_any_name
+from gpudoctor.lint.contents import ancestry, default_of, fields_of, find_in_class, find_method, note_any_name
 from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState, SettingState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -24,7 +24,7 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
-from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting
+from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting, each_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -462,9 +462,11 @@ def _property(call: Call) -> Values:
 
 @MODELS.callable("builtins.type")
 def _type(call: Call) -> Values:
-    types = call.args[0].map(_type_of) if len(call.args) == 1 else None
-    if types is not None and types.all(lambda each: each != NONE):
-        return types
+    given = call.args[0].bindings if len(call.args) == 1 else ()
+    # `for name, value in cfg.items(): if type(value) is dict`: what each of many settings is.
+    types = [(_type_of(call.do, one), each.condition) for each in given for one in each_of(each.value)]
+    if types and all(kind != NONE for kind, _ in types):
+        return union([singleton(kind, when) for kind, when in types])
     # `type(value)(items)` where a test has said that it is a list: a class of Python's own does nothing to what it is
     # given.
     return singleton(call.result("a type")) if _is_of_python(call) else unknown(call, "a type")
@@ -484,7 +486,7 @@ def _is_plain_setting(value: Value) -> bool:
     return isinstance(value, (Const, Text, Truth))
 
 
-def _type_of(value: Value) -> Value:
+def _type_of(do: LibraryContext, value: Value) -> Value:
     """The class of an object, None where it is not known."""
     # `type(model) is DDP` or `in (DataParallel, DDP)`: as seen in YOLOv5.
     if isinstance(value, Wrapper) and value.kind is not WrapperKind.PREPARED:
@@ -493,7 +495,8 @@ def _type_of(value: Value) -> Value:
     if cls is not None:
         return cls
     # `type(default)(text)`: a setting is read as what it is by default.
-    if isinstance(value, (Const, Text, Truth)) and value != NONE:
+    value = default_of(do, value) or value
+    if isinstance(value, (Const, Text, Truth)):
         kind = type(value.value).__name__ if isinstance(value, Const) else "str" if isinstance(value, Text) else "bool"
         return Library(f"builtins.{kind}")
     made_by = value.made_by if isinstance(value, Module) else ""

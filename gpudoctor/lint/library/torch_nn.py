@@ -490,7 +490,9 @@ def _move(call: Call[Module | Wrapper]) -> Values:
     module = call.receiver
     devices, dtype = (moved_by_type(call), True) if call.name == "type" else moved_to(call)
     # Unlike a tensor, a module moves in place: a discarded result is no mistake here.
-    use(call, devices, "move", call.argument_places.get("0"))
+    # `CrossEntropyLoss().cuda()` has nothing to move, and asks for no GPU.
+    if has_parameters(call.do, module) is not False or has_buffers(call.do, module) is not False:
+        use(call, devices, "move", call.argument_places.get("0"))
     call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
     if devices is not None:
         put_on(call.do, module.core, devices)

@@ -27,11 +27,12 @@ def goes_over_all(loader: Loader, when: Condition) -> bool:
         return False
     if not shares_nothing(loader.sampler, when) or not shares_nothing(loader.batch_sampler, when):
         return False
-    # On these paths: `shuffle=(sampler is None)` has two answers.
-    shuffled = loader.shuffles(when)
+    # On these paths: `shuffle=(sampler is None)` has two answers. A sampler asks how many samples there are.
+    sampler = loader.sampler.restrict(when) if loader.sampler is not None else None
+    indexed = loader.shuffles(when) or (sampler is not None and sampler.are(Sampler))
     # `else: data = None`: a loader of nothing trains nobody.
     data = [value for value in loader.dataset.restrict(when) if not value.is_none]
-    return bool(data) and all(_is_whole(value, shuffled) for value in data)
+    return bool(data) and all(_is_whole(value, indexed) for value in data)
 
 
 def shares_nothing(given: Values | None, when: Condition) -> bool:
@@ -44,7 +45,7 @@ def shares_nothing(given: Values | None, when: Condition) -> bool:
     )
 
 
-def _is_whole(dataset: Value, shuffled: bool) -> bool:
+def _is_whole(dataset: Value, indexed: bool) -> bool:
     """All of the data, and not a share or a stream that may be cut out of sight."""
     # `Subset(data, range(rank, n, world_size))` is sharding by hand.
     if dataset.divergence & Divergence.RANK:
@@ -52,10 +53,10 @@ def _is_whole(dataset: Value, shuffled: bool) -> bool:
     if isinstance(dataset, Dataset):
         # A stream is often split between ranks inside of `__iter__`, out of sight.
         return dataset.iterable is False and not dataset.sharded and not dataset.draws
-    # What shuffles has an index, so it is no stream that may be cut elsewhere; a table has one in any case.
+    # What has an index is no stream that may be cut elsewhere; a table has one in any case.
     read = bool(dataset.escaped_from)
     known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range, Tensor))
-    return known and (shuffled or is_table(dataset))
+    return known and (indexed or is_table(dataset))
 
 
 def stream_behind(stream: Value, loaded: Container[Value]) -> Value | None:

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed, Move
-from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
+from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.devices_compared import current_gpu
 from gpudoctor.lint.questions.users_choice import by_choice
@@ -137,7 +137,13 @@ def one_visible(program: Program) -> bool:
     writes = (write for write in program.events(EnvironmentWrite) if write.name == VISIBLE)
     # With one visible GPU, `cuda:0` is the own GPU of each rank.
     # A list of several GPUs narrows nothing to one process; one that is not known may.
-    return any(not write.surely(lambda gpus: "," in gpus) for write in writes)
+    return any(not write.surely(lambda gpus: "," in gpus) and not _by_parent(program, write) for write in writes)
+
+
+def _by_parent(program: Program, write: EnvironmentWrite) -> bool:
+    """What the parent says, all workers that it starts take over; Ray tells each of them itself."""
+    told_apart = any(spawn.location == write.location for spawn in program.events(Spawn))
+    return bool(program.spawned) and program.by_one_process(write) and not told_apart
 
 
 def sees_own(program: Program) -> bool:

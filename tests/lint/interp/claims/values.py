@@ -33,3 +33,7 @@ if gpus:
     claim(len(gpus) > 0 and len(gpus) != 0 and len(gpus) >= 1 and bool(len(gpus)))
 else:
     claim(not len(gpus) and len(gpus) == 0 and len(gpus) < 1 and len(gpus) <= 0)
+
+# What is too much to be kept one by one has kinds all the same.
+for value in (1, "two", 3.0, 4, "five", 6.0, 7, "eight", 9.0, 10, "eleven", 12.0, 13, "fourteen", 15.0, 16, "seventeen"):
+    claim(type(value) is not dict)
