@@ -37,6 +37,7 @@ NOT_READ = {
     "GPU120/good_adapters_in_the_layers",
     "GPU120/good_reptile",
     "GPU203/good_batch_objects",
+    "GPU211/good_moved_where_asked",
     "GPU213/good_score_on_the_cpu",
     "GPU214/good_decorator_from_elsewhere",
     "GPU312/good_each_entry_reduced",

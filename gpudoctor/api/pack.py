@@ -254,6 +254,7 @@ from gpudoctor.lint.questions.asked_in_tests import asks_own_reading as asks_own
 from gpudoctor.lint.questions.asked_in_tests import asks_signal as asks_signal
 from gpudoctor.lint.questions.asked_in_tests import every_nth as every_nth
 from gpudoctor.lint.questions.asked_in_tests import rounds_between as rounds_between
+from gpudoctor.lint.questions.asked_in_tests import says_on_cpu as says_on_cpu
 from gpudoctor.lint.questions.asked_in_tests import shards_asked as shards_asked
 from gpudoctor.lint.questions.asked_in_tests import ways_told as ways_told
 from gpudoctor.lint.questions.devices_compared import as_text as as_text

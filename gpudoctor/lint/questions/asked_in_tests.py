@@ -44,6 +44,12 @@ def asks_about_made(test: Literal, tensor: Tensor) -> bool:
     return tensor.root is not None and any(isinstance(each, Tensor) and each.root == tensor.root for each in parts)
 
 
+def says_on_cpu(test: Literal) -> bool:
+    """It may say that a tensor is on no GPU: `if x.is_cuda: table = table.cuda()` has another side."""
+    asked = (part.name for part in provenance_of(test, _NEAR) if isinstance(part, Attribute))
+    return any(name == "device" or (name == "is_cuda" and not test.holds) for name in asked)
+
+
 def asks_own_reading(test: Literal) -> bool:
     """It is about a tensor, the clock or a signal, and not only about what was counted."""
     return any(isinstance(part, (Tensor, ClockReading, HandlerHasRun)) for part in provenance_of(test, _NEAR))

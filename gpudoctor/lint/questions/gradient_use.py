@@ -31,8 +31,14 @@ def averaged_by_hand(program: Program, seldom: bool = False) -> bool:
     return any(_may_average(program, each, seldom) for each in sent if not _begins_alike(program, each))
 
 
+_ADD_UP = ("all_reduce", "all_reduce_coalesced", "reduce_scatter", "reduce_scatter_tensor", "allreduce")
+
+
 def _begins_alike(program: Program, sent: Collective) -> bool:
-    """Handed on before the first step, and never again: the ranks begin with one state and go apart from there."""
+    """Handed on before the first step, and never again: the ranks begin with one state and go apart from there, unless
+    something that was not followed brings them together."""
+    if program.may_name(*_ADD_UP):
+        return False
     steps = list(program.events(OptimizerStep))
     around = {loop.identity for step in steps for loop in step.loops if loop.repeats}
     again = any(loop.identity in around for loop in sent.loops)

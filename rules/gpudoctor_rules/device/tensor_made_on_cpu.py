@@ -33,7 +33,7 @@ from gpudoctor.lint.domain.tensor import Tensor, buffer_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import ConstantMixed, Move, TensorKept
-from gpudoctor.lint.questions.asked_in_tests import asks_about_made
+from gpudoctor.lint.questions.asked_in_tests import asks_about_made, says_on_cpu
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Program, Rule
@@ -61,7 +61,9 @@ class TensorMadeOnCpu(Rule):
         for event in program.events(ConstantMixed):
             # Each operation is one mistake: a tensor may be moved for one of them.
             tensor = event.constant
-            if tensor.root in kept or any(asks_about_made(test, tensor) for test in event.condition.literals):
+            if tensor.root in kept or any(
+                asks_about_made(test, tensor) or says_on_cpu(test) for test in event.condition.literals
+            ):
                 continue
             owner = buffer_of(tensor)
             if owner is not None:

@@ -32,6 +32,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import ConstantMixed, FixedMet, TensorKept
+from gpudoctor.lint.questions.asked_in_tests import says_on_cpu
 from gpudoctor.lint.repair.repair import Code, Repair, Rewrite, Source
 from gpudoctor.rule import Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
@@ -56,6 +57,9 @@ class TensorNotABuffer(Rule):
             # A class that moves its tensors by itself was written with this in mind.
             origin = kept.get(met.root) if isinstance(met, Tensor) else None
             if origin is None or origin.taken_along:
+                continue
+            # `if x.is_cuda and not self.table.is_cuda: self.table = self.table.cuda()`: it is moved in the forward.
+            if any(says_on_cpu(test) for test in event.condition.literals):
                 continue
             # One mistake, however often the tensor is used.
             yield self.found(
