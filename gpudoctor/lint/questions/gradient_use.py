@@ -37,12 +37,13 @@ _ADD_UP = ("all_reduce", "all_reduce_coalesced", "reduce_scatter", "reduce_scatt
 def _begins_alike(program: Program, sent: Collective) -> bool:
     """Handed on before the first step, and never again: the ranks begin with one state and go apart from there, unless
     something that was not followed brings them together."""
-    if program.may_name(*_ADD_UP):
+    if not sent.hands_on:
         return False
     steps = list(program.events(OptimizerStep))
     around = {loop.identity for step in steps for loop in step.loops if loop.repeats}
     again = any(loop.identity in around for loop in sent.loops)
-    return sent.hands_on and bool(steps) and not again and sent.order < min(each.order for each in steps)
+    once = bool(steps) and not again and sent.order < min(each.order for each in steps)
+    return once and not program.may_name(*_ADD_UP)
 
 
 def _may_average(program: Program, sent: Collective, seldom: bool) -> bool:
