@@ -26,7 +26,6 @@ from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, Optimiz
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
-from gpudoctor.lint.library.forward_calls import MAX_LOOK
 from gpudoctor.lint.library.library_names import is_between_processes
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import inherited_method
@@ -106,9 +105,8 @@ def _process(call: Call) -> Values:
         return _helper(call)
     arguments = Arguments(items, named)
     given = [value for values in (*items, *named.values()) for value in values]
-    if not _is_rank(call, given, target, arguments):
+    if not _starts_rank(call, given, target, arguments, single_of(args, TupleOf)):
         return _helper(call)
-    call.emit(Spawn, target=called(target), args=single_of(args, TupleOf), start_method=_start_method(call))
     call.do.launch.run_spawned(target, arguments, call.node)
     return _made(call)
 
@@ -119,9 +117,13 @@ _RANKS_WORK = (
 )  # fmt: skip
 
 
+_SHORT_WORK = 60
+"""Statements of what prepares a file. A rank's work is longer, or shows what it is before."""
+
+
 def _takes_part(call: Call, target: Values, arguments: Arguments) -> bool:
     """What is started may do a rank's work: it does not just prepare the data, file by file, for who has started it."""
-    with call.do.execution.speculative(MAX_LOOK) as run:
+    with call.do.execution.speculative(_SHORT_WORK) as run:
         call.do.call(target, arguments, call.node)
     return not run.whole or any(isinstance(each, _RANKS_WORK) for each in run.events)
 
@@ -142,9 +144,7 @@ def _started(call: Call[Instance]) -> Values:
     if any(base.endswith("Thread") for base in bases):
         call.do.launch.run_beside(run, NO_ARGUMENTS, call.node)
         return singleton(NONE)
-    if _is_rank(call, [call.receiver], run, NO_ARGUMENTS):
-        call.emit(Spawn, target=called(run), start_method=_start_method(call))
-    else:
+    if not _starts_rank(call, [call.receiver], run, NO_ARGUMENTS):
         call.emit(Escape, into="multiprocessing.Process")
     call.do.launch.run_spawned(run, NO_ARGUMENTS, call.node)
     return singleton(NONE)
@@ -178,7 +178,9 @@ def _was_counter(value: Value) -> bool:
     return isinstance(value, Rank) and value.source is RankSource.SPAWN_INDEX
 
 
-def _is_rank(call: Call, given: list[Value], target: Values, arguments: Arguments) -> bool:
+def _starts_rank(
+    call: Call, given: list[Value], target: Values, arguments: Arguments, args: TupleOf | None = None
+) -> bool:
     """One process is started for each of a counter, which it is given: that is its rank from the beginning on."""
     launch = call.do.launch
     # In an object as well: `Process(target=f, args=(Settings(rank=rank),))`, `Worker(rank)`.
@@ -190,8 +192,13 @@ def _is_rank(call: Call, given: list[Value], target: Values, arguments: Argument
     in_loop = bool(call.do.execution.open_loops) and (launch.counts_ranks or any(map(_is_counted, held)))
     # What a rank starts by its own number is beside it.
     known = not launch.started_here and any(map(_was_counter, held))
-    if not (counter or in_loop or known) or not _takes_part(call, target, arguments):
+    if not (counter or in_loop or known):
         return False
+    # Where it is assumed already, it was looked at before the program began again.
+    if not (in_loop and launch.counts_ranks) and not _takes_part(call, target, arguments):
+        return False
+    # That processes are started is known before it is assumed which: the program begins again for either.
+    call.emit(Spawn, target=called(target), args=args, start_method=_start_method(call))
     if counter or in_loop:
         launch.assume_counted(counter)
     return True
