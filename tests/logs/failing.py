@@ -259,6 +259,8 @@ def launcher_is_stopped(rank: int) -> None:
 
 
 def stacks_of_a_hang(rank: int) -> None:
+    # The launcher ends the other rank with the first that ends: both are to begin to wait at one time.
+    dist.barrier()
     faulthandler.dump_traceback_later(3, exit=True)
     if rank == 1:
         time.sleep(60)

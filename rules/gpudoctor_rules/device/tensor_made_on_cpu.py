@@ -4,7 +4,8 @@
 
 `torch.zeros(…)`, `torch.arange(…)` and the like make CPU tensors unless they are told otherwise. The first operation
 with a tensor on the GPU ends with `RuntimeError: Expected all tensors to be on the same device, but found at least two
-devices, cuda:0 and cpu!`
+devices, cuda:0 and cpu!` So does a table on the CPU of which an index on the GPU picks, with `indices should be either
+on cpu or on the same device as the indexed tensor`, and a buffer of a loss that nobody has moved.
 
 ## Fix
 
@@ -14,8 +15,8 @@ devices, cuda:0 and cpu!`
 ## Silent when
 
 The tensor is a number, which may be on the CPU, or not certainly more than that; it is moved before it is used; a test
-of it leads here, as one that makes it anew; it only
-picks items or says lengths; `torch.set_default_device` is used; where the other tensor lies is not known.
+of it leads here, as one that makes it anew, or one that says that a tensor is on no GPU; it only picks items or says
+lengths; `torch.set_default_device` is used; where the other tensor lies is not known.
 
 ## Sources
 

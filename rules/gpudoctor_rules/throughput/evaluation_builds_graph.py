@@ -86,9 +86,10 @@ class EvaluationBuildsGraph(Rule):
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks:
             for each in rank.evaluations:
-                # A pass without a step may gather gradients for a later one.
+                # A pass without a step may gather gradients for a later one; of one that was cut off nobody knows.
                 if (
                     rank.steps
+                    and (each.ended or each.left)
                     and each.gradient
                     and each.training is not None
                     and not each.backwards
