@@ -126,7 +126,9 @@ def _flaw(each: Repeated) -> str:
     if any(value.divergence & MAYBE_BY_RANK is Divergence.RANK for event in each.told for value in event.epoch or ()):
         return "gets a different number on each rank, so their shards of the data overlap"
     # Loops over its own batches do not count here: a call in one is judged below.
-    around = {loop.identity for loop in each.training.start.loops if not _over_its_batches(loop, each)}
+    # An iterator may have been made before all epochs, and go on in them: `next(batches)`.
+    loops = (*each.training.start.loops, *each.training.backward.loops)
+    around = {loop.identity for loop in loops if not _over_its_batches(loop, each)}
     in_epoch = [event for event in each.told if any(loop.identity in around for loop in event.loops)]
     if not in_epoch:
         late = each.told[0].order > each.training.start.order
