@@ -9,7 +9,6 @@ from gpudoctor.logs.error_texts.nccl_texts import VAGUE_NCCL_TEXTS
 
 SIGKILL = ErrorText(
     r"killed by SIGKILL",
-    FailureRole.OWN,
     "Something killed the process from outside, mostly the kernel, because the node had no memory left.",
     "Look into the kernel's log of the node (`dmesg`) for `Out of memory: Killed process`; ask for more memory, or "
     "lower `num_workers` and what each rank loads.",
@@ -17,43 +16,41 @@ SIGKILL = ErrorText(
 )
 LEFT_BEHIND = ErrorText(
     r"",
-    FailureRole.WAIT,
     "The other ranks had come to the end of their program without an error when this rank called a collective: it "
     "calls one more than they do.",
     "Look for a test of the rank around this call, and for loops that make more iterations on one rank.",
+    role=FailureRole.WAIT,
     likely=("GPU501", "GPU503", "GPU316"),
 )
 
 
 STOOD_APART = ErrorText(
     r"",
-    FailureRole.WAIT,
     "Nothing has failed, and the processes did not stand at the same line when their stacks were taken.",
     "Look at what keeps those that stand apart: a loader, a file, a lock, or a collective that the others do not call.",
+    role=FailureRole.WAIT,
 )
 STOOD_ALONE = ErrorText(
     r"",
-    FailureRole.WAIT,
     "Nothing has failed in this log: it has the stack of one process, which does not tell whether that one kept the "
     "others waiting, or waited itself.",
     "Take the stacks of all ranks at once: `gpudoctor run --attach PID`, or `py-spy dump` for each.",
+    role=FailureRole.WAIT,
 )
 WATCHED = ErrorText(
     r"",
-    FailureRole.WAIT,
     "`gpudoctor run` watched this job, and saw where each rank was when they did not get on.",
     "Its whole report stands at the end of this log.",
+    role=FailureRole.WAIT,
 )
 _RAISED = ErrorText(
     r"exit code 1$",
-    FailureRole.OWN,
     "This process ended with an error of its own, which is not in the log: Python ends so after a traceback.",
     "Look for it further up, or in the file of this rank: `torchrun --log-dir LOGS --tee 3` keeps one for each, and "
     "`@record` around the main function brings it into the launcher's table.",
 )
 _CUT_OFF = ErrorText(
     r"",
-    FailureRole.OWN,
     "The log has the calls that led to the error, and not the error itself.",
     "Read the whole log, with the lines after this traceback.",
 )
@@ -61,19 +58,16 @@ _CODES = (
     _RAISED,
     ErrorText(
         r"ended; the log does not tell how$",
-        FailureRole.OWN,
         "The launcher saw this process fail, and the log does not tell why.",
         _RAISED.do,
     ),
     ErrorText(
         r"exit code 2$",
-        FailureRole.OWN,
         "This process was started in a way that it refuses: Python ends so where an option or the script is wrong.",
         "Look for `error:` or `can't open file` further up.",
     ),
     ErrorText(
         r"exit code 12[67]$",
-        FailureRole.OWN,
         "The shell did not find the command to start, or may not execute it.",
         "Activate the environment in the job's script, or give the whole path.",
     ),

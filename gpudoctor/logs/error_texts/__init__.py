@@ -17,7 +17,7 @@ from gpudoctor.logs.error_texts.checkpoint_texts import CHECKPOINT_TEXTS
 from gpudoctor.logs.error_texts.data_texts import DATA_TEXTS
 from gpudoctor.logs.error_texts.device_texts import DEVICE_TEXTS
 from gpudoctor.logs.error_texts.ending_texts import ENDING_TEXTS
-from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
+from gpudoctor.logs.error_texts.error_text import ErrorText
 from gpudoctor.logs.error_texts.framework_texts import FRAMEWORK_TEXTS
 from gpudoctor.logs.error_texts.group_texts import GROUP_TEXTS
 from gpudoctor.logs.error_texts.memory_texts import MEMORY_TEXTS
@@ -33,7 +33,6 @@ from gpudoctor.logs.error_texts.wrapper_texts import WRAPPER_TEXTS
 
 AT_THE_END = ErrorText(
     r"terminate called without an active exception",
-    FailureRole.OWN,
     "A thread of native code still ran when the process ended, and it was aborted for that: what the program had to do "
     "was done, or an error had ended it before.",
     "Look at the lines before for an error; otherwise call `destroy_process_group()` last, and wait for checkpoints "
@@ -41,9 +40,7 @@ AT_THE_END = ErrorText(
     library="libstdc++",
 )
 """How a process is aborted that forgets a thread."""
-ABORTED = ErrorText(
-    r"SIGABRT|Aborted", FailureRole.OWN, "Native code ended the process: the lines before this one say why."
-)
+ABORTED = ErrorText(r"SIGABRT|Aborted", "Native code ended the process: the lines before this one say why.")
 """How a process ends that has told its error in native code."""
 ERROR_TEXTS: tuple[ErrorText, ...] = (
     *SERVICE_TEXTS,

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
-
-_OWN = FailureRole.OWN
+from gpudoctor.logs.error_texts.error_text import ErrorText
 
 DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"tensors to be on the same device|tensors (?:must|should) be on the same device|"
         r"arguments are located on different GPUs|(?:is|are) on different devices?\b|expected device cuda:\d+ but got|"
         r"to (?:be on the same device|have the same device as)",
-        _OWN,
         "Tensors of one operation are on different devices.",
         "Move the batch, and what `forward` makes, to the rank's GPU.",
         likely=("GPU201", "GPU202", "GPU213", "GPU211", "GPU212", "GPU215"),
     ),
     ErrorText(
         r"\"\w*cpu\w*\" not implemented for",
-        _OWN,
         "The CPU was to compute in half precision: the model, or a part of it, is not on the GPU.",
         "Move the model to the rank's GPU, or load it in FP32.",
         likely=("GPU202",),
@@ -28,13 +24,11 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         r"Input type \((?:c10::)?\w+\) and (?:weight|bias) type \((?:c10::)?\w+\)|"
         r"Input type \(torch\.cuda\.\w+\) and (?:weight|bias) type \(torch\.cuda\.|"
         r"Input type \(torch\.\w+Tensor\) and (?:weight|bias) type \(torch\.\w+Tensor\)",
-        _OWN,
         "The batch and the weights have different dtypes: one is in half precision, the other is not.",
         "Compute within `torch.autocast`, or bring both to one dtype.",
     ),
     ErrorText(
         r"Input type \([\w.:]+\) and (?:weight|bias) type",
-        _OWN,
         "The batch and the weights are on different devices, or have different types.",
         "Move both to the rank's GPU.",
         likely=("GPU201", "GPU202"),
@@ -42,7 +36,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Expected a floating point or complex tensor as input|must be either a floating point or complex dtype|"
         r"Only Tensors of floating point(?: and complex)? dtype can require gradients",
-        _OWN,
         "An operation that takes numbers with a fraction was given whole ones.",
         "Convert them first: `tensor.float()`.",
     ),
@@ -50,13 +43,11 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         r"must have the same dtype|expected scalar type \w+ but found|expected m1 and m2 to have the same dtype|"
         r"to have the same dtype, but got|self and mat2 must have|Index put requires the source and destination dtypes|"
         r"Found dtype \w+ but expected \w+",
-        _OWN,
         "Tensors of one operation have different dtypes: a part of the model or of the batch is in another precision.",
         "Compute within `torch.autocast`, or bring both to one dtype.",
     ),
     ErrorText(
         r"[Dd]uplicate GPU detected|Multiple Ranks are using the same GPU",
-        _OWN,
         "Two ranks use the same GPU.",
         "Call `torch.cuda.set_device(int(os.environ['LOCAL_RANK']))` before the process group is made, and start no "
         "more processes on a node than it has GPUs.",
@@ -65,40 +56,34 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"Attempting to deserialize object on (?:a )?CUDA device",
-        _OWN,
         "A checkpoint was saved from a GPU that this process does not have, and is loaded to the same place.",
         "Load it with `map_location='cpu'` or to the rank's own GPU, then load it into the model.",
         likely=("GPU209",),
     ),
     ErrorText(
         r"Attempting to deserialize object on (?:a )?\w+ device",
-        _OWN,
         "A checkpoint was saved from a device that this process does not have, and is loaded to the same place.",
         "Load it with `map_location='cpu'`, then load it into the model.",
         likely=("GPU209",),
     ),
     ErrorText(
         r"can't convert \w+:\d+ device type tensor to numpy",
-        _OWN,
         "numpy was to read a tensor that is on a GPU.",
         "Copy it to the CPU first: `tensor.cpu().numpy()`, with `.detach()` where it has a gradient.",
     ),
     ErrorText(
         r"indices should be either on \S+ or on the same device as the indexed tensor",
-        _OWN,
         "A table on the CPU is indexed by a tensor that is on a GPU.",
         "Move the table to the GPU, in a module by `register_buffer`; or index it by `indices.cpu()`.",
         likely=("GPU211", "GPU213"),
     ),
     ErrorText(
         r"'lengths' argument should be a 1D CPU int64 tensor",
-        _OWN,
         "The lengths of a packed sequence are on a GPU, and PyTorch wants them on the CPU.",
         "Pass `lengths.cpu()`. A wrapper with `device_ids` moves all that it is called with to the GPU.",
     ),
     ErrorText(
         r"Expected a '\w+' device type for generator but found",
-        _OWN,
         "A random generator of one device was to draw numbers on another; a `DataLoader` that shuffles draws on the "
         "default device.",
         "Give it a generator of that device: `generator=torch.Generator(device=...)`.",
@@ -106,7 +91,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"invalid device ordinal|device index less than the number of accelerators available|"
         r"device >= 0 && device < num_gpus",
-        _OWN,
         "A rank asked for a GPU that this node does not have, or does not show to it.",
         "Take `LOCAL_RANK`, not `RANK`, as the number of the GPU, and start no more processes than there are GPUs.",
         likely=("GPU205", "GPU423", "GPU428"),
@@ -114,14 +98,12 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"local_rank \d+ exceeds available GPUs|device \d+ is not visible|Invalid device id|"
         r"Device index must (?:not )?be|device_id \S+ is out of range",
-        _OWN,
         "A process asked for a GPU that is not shown to it.",
         "Start no more processes than there are GPUs in `CUDA_VISIBLE_DEVICES`, and count the GPUs from 0.",
         likely=("GPU423", "GPU205", "GPU428"),
     ),
     ErrorText(
         r"Cannot re-initialize CUDA in forked subprocess",
-        _OWN,
         "CUDA was started before processes were forked.",
         "Use the start method `spawn`, or touch no GPU before.",
         likely=("GPU406", "GPU216"),
@@ -129,7 +111,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"cannot probe CUDA device capabilities in a forked subprocess|CUDA error: initialization error|"
         r"Cuda failure (?:\d+ )?'initialization error'",
-        _OWN,
         "CUDA does not start in this process: often it was forked from one that had used the GPU, else the driver is "
         "broken.",
         "Use the start method `spawn`; try `python -c 'import torch; torch.zeros(1).cuda()'` on the node.",
@@ -137,7 +118,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"device-side assert triggered|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*, thread: \[.*\] Assertion",
-        _OWN,
         "A kernel was given an invalid value, mostly an index out of its range: labels, tokens, positions.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1`, or on the CPU: the line that is named then is the right one.",
         library="cuda",
@@ -145,21 +125,18 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"illegal memory access|misaligned address|unspecified launch failure|an illegal instruction|"
         r"Memory access fault by GPU",
-        _OWN,
         "A kernel read or wrote where it may not.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1` (ROCm: `AMD_SERIALIZE_KERNEL=3`): the line named then is right.",
         library="cuda",
     ),
     ErrorText(
         r"HW Exception by GPU",
-        _OWN,
         "A GPU of AMD stopped with an exception of its hardware; the text says which, as a kernel that hung.",
         "Look into the kernel's log of the node (`dmesg | grep amdgpu`), and leave this GPU out if it does so again.",
         library="driver",
     ),
     ErrorText(
         r"system not yet initialized|Fabric ?[Mm]anager|CUDA error 802|Error 802",
-        _OWN,
         "The node's GPUs are joined by NVSwitch, and the service for that (Fabric Manager) is not running, or is of "
         "another version than the driver.",
         "`systemctl status nvidia-fabricmanager` and `nvidia-smi -q | grep -A2 Fabric` on the node.",
@@ -168,7 +145,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"NVML: Driver/library version mismatch|nvmlInit\S* failed|Failed to initialize NVML|"
         r"NVMLError|NVML_ERROR",
-        _OWN,
         "The driver does not answer: it was updated while it ran, or the container lost its GPUs.",
         "`nvidia-smi` on the node: where it fails too, reload the driver or restart the node; else start the container "
         "anew.",
@@ -177,14 +153,12 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"CUDA unknown error|cuda runtime error \(999\)|"
         r"Unexpected error from cudaGetDeviceCount|CUDA driver initialization failed|cudaErrorUnknown",
-        _OWN,
         "The driver did not start CUDA for this process, and does not say why.",
         "`nvidia-smi` and a small program on the node; restart the node (or the container) where these fail, too.",
         library="driver",
     ),
     ErrorText(
         r"CUDA error: unknown error",
-        _OWN,
         "A call of CUDA failed, and the driver does not say why: at the start CUDA mostly cannot be used on this node; "
         "in the midst of a training the GPU, its link or the driver has failed.",
         "Look for `NVRM: Xid` in the kernel's log of the node (`dmesg`), and try a small program there.",
@@ -193,7 +167,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"uncorrectable ECC|Xid.*?: (?:48|63|64|74|79|92|94|95)\b|GPU has fallen off the bus|"
         r"Unable to determine the device handle|GPU is lost",
-        _OWN,
         "The GPU or its link has failed.",
         "Take the node out of service, and have it examined (`nvidia-smi -q`, `dcgmi diag -r 3`).",
         library="driver",
@@ -201,14 +174,12 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"PTX was compiled with an unsupported toolchain|provided PTX was compiled|"
         r"unsupported display driver / cuda driver combination|API call is not supported in the installed CUDA driver",
-        _OWN,
         "The driver is older than the CUDA with which a kernel was compiled.",
         "Update the driver, or install builds for an older CUDA.",
         library="cuda",
     ),
     ErrorText(
         r"no kernel image is available|not compatible with the current PyTorch installation",
-        _OWN,
         "This build of PyTorch, or of an extension, has no kernels for this kind of GPU.",
         "Install a build for its compute capability.",
         library="cuda",
@@ -216,14 +187,12 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"device kernel image is invalid|named symbol not found|invalid device function|"
         r"ptxas fatal|nvrtc: error|Unsupported gpu architecture|unsupported gpu architecture",
-        _OWN,
         "A kernel or a function is not there: it was built for another kind of GPU, another CUDA or another driver.",
         "Install builds for this GPU; for extensions set `TORCH_CUDA_ARCH_LIST` and compile them anew.",
         library="cuda",
     ),
     ErrorText(
         r"driver (?:version is insufficient|on your system is too old)|forward compatibility was attempted",
-        _OWN,
         "The driver is older than this build of PyTorch needs.",
         "Update the driver, or install a build for an older CUDA.",
         library="cuda",
@@ -231,21 +200,18 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Found no NVIDIA driver on your system|could not select device driver|nvidia-container-cli: |"
         r"libcuda\.so(?:\.1)?: cannot open shared object file|couldn't communicate with the NVIDIA driver",
-        _OWN,
         "There is no NVIDIA driver here: the node has none, or the container was started without GPUs.",
         "`nvidia-smi` on the node; start containers with `--gpus all` (and the NVIDIA container toolkit).",
         library="driver",
     ),
     ErrorText(
         r"AclNN_\w+\(EZ\d+\)|aclnn\w+ call failed",
-        _OWN,
         "An operator of the NPU refuses what it was given; the text says what.",
         "Give it what it takes, or compute this part on the CPU.",
         library="torch_npu",
     ),
     ErrorText(
         r"Torch not compiled with CUDA enabled|module 'torch\._C' has no attribute '_cuda",
-        _OWN,
         "This PyTorch was built without CUDA, and the program asks it for a GPU of NVIDIA.",
         "Install the build for this machine (`python -c 'import torch; print(torch.version.cuda)'` says what it is "
         "for), in the environment that the job uses.",
@@ -253,28 +219,24 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"No CUDA GPUs are available|no CUDA-capable device|"
         r"ProcessGroupNCCL is only supported with GPUs",
-        _OWN,
         "The process sees no GPU, or PyTorch was built for the CPU.",
         "Look at `CUDA_VISIBLE_DEVICES`, at what the scheduler gives each task, and at `torch.version.cuda`.",
         likely=("GPU210", "GPU428"),
     ),
     ErrorText(
         r"the launch timed out and was terminated|cudaErrorLaunchTimeout",
-        _OWN,
         "A kernel ran longer than this GPU allows one to: it also draws a display, which would stand still meanwhile.",
         "Train on a GPU that no display is connected to, or end the graphical session on the node.",
         library="cuda",
     ),
     ErrorText(
         r"CUDA-capable device(?:\(s\) is/are|s are) busy or unavailable|exclusive process|device busy",
-        _OWN,
         "Another process has the GPU for itself.",
         "End it (`nvidia-smi` names it); start no second job on the same GPUs.",
         library="cuda",
     ),
     ErrorText(
         r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|CUSOLVER_STATUS_ALLOC_FAILED",
-        _OWN,
         "A library of CUDA found no memory for itself: the GPU is full.",
         "Lower the batch, and look for other processes on this GPU (`nvidia-smi`).",
         likely=("GPU204", "GPU209"),
@@ -283,7 +245,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"(?:Unable|unable) to find an engine to execute this computation|CUDNN_STATUS_(?:NOT_SUPPORTED|"
         r"SUBLIBRARY_\w+|VERSION_MISMATCH)|cuDNN version incompatibility",
-        _OWN,
         "cuDNN has no way to compute this here: the memory is too little for any, or its version does not fit PyTorch "
         "or the GPU.",
         "Lower the batch; unset `LD_LIBRARY_PATH` where it names another cuDNN; try `torch.backends.cudnn.enabled = "
@@ -292,7 +253,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"CUBLAS_STATUS_|CUDNN_STATUS_|cusolver error",
-        _OWN,
         "A library of CUDA failed: often memory that had run out, or an index out of its range before.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1`, and with a smaller batch.",
         library="cuda",
@@ -300,7 +260,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"too many resources requested for launch|invalid configuration argument|out of resource: shared memory|"
         r"OutOfResources",
-        _OWN,
         "A kernel asks for more than this GPU has: threads, registers or shared memory of a block; an empty tensor "
         "does so, too.",
         "Lower the block's sizes (for Triton `num_stages`), and look for empty batches.",
@@ -309,7 +268,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"operation not permitted when stream is capturing|operation would make the legacy stream depend|"
         r"operation failed due to a previous error during capture|captures_underway",
-        _OWN,
         "While a CUDA graph was recorded, something was called that cannot be part of one: a copy to the CPU, a new "
         "allocation, or a collective of another thread.",
         "Keep such calls out of the captured part; with `torch.compile` try another mode than `reduce-overhead`.",
@@ -319,7 +277,6 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         r"backend='?\w+'? raised|BackendCompilerFailed|InductorError|LoweringException|CompilationError|PTXASError|"
         r"torch\._dynamo\.exc\.|No working C\+\+ compiler found|Failed to find C compiler|InvalidCxxCompiler|"
         r"Cannot find a working triton installation|TritonMissing|AttributeError: module 'triton|Triton Error \[CUDA\]",
-        _OWN,
         "`torch.compile`, or Triton behind it, could not compile the model on this node.",
         "Run without `torch.compile` to see whether the model itself works; compilers (`gcc`) and Python's headers "
         "must be there, and ranks need a cache that is not shared (`TORCHINDUCTOR_CACHE_DIR`, `TRITON_CACHE_DIR`).",
@@ -327,14 +284,12 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"CUDA Setup failed despite (?:GPU|CUDA) being available|libbitsandbytes_\w+\.so|"
         r"bitsandbytes was compiled without GPU support",
-        _OWN,
         "bitsandbytes has no library for this CUDA.",
         "`python -m bitsandbytes` says which it looks for; update it.",
         library="bitsandbytes",
     ),
     ErrorText(
         r"peer mapping resources exhausted",
-        _OWN,
         "A GPU can share its memory with eight others only.",
         "Use eight GPUs in one process, or set `NCCL_P2P_DISABLE=1`.",
         library="cuda",

@@ -29,9 +29,9 @@ class ErrorText:
     to it."""
 
     pattern: str
-    role: FailureRole
     means: str
     do: str = ""
+    role: FailureRole = FailureRole.OWN
     code: str = ""
     likely: tuple[str, ...] = ()
     library: str = "torch"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 
-_OWN, _PEER = FailureRole.OWN, FailureRole.PEER
+_PEER = FailureRole.PEER
 
 FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Tried to step \d+ times\. The specified number of total steps is",
-        _OWN,
         "A learning rate schedule was made for fewer steps than it is told to make: training goes on for longer, or "
         "something steps it once for each process.",
         "Compute `total_steps` from the number of batches of one rank and of epochs, and step it in one place.",
@@ -17,7 +16,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"Couldn't instantiate the backend tokenizer|[Yy]ou need to have sentencepiece installed",
-        _OWN,
         "A tokenizer could not be made from the files of the model: `sentencepiece` or `tiktoken`, which reads them, "
         "is not installed, or files are missing.",
         "`pip install sentencepiece tiktoken protobuf` on each node; look whether the folder has `tokenizer.json`.",
@@ -25,14 +23,12 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"model\W?parallel group is not initialized",
-        _OWN,
         "A group of Megatron's is asked for that was never made, or made by another copy of the module.",
         "Call `initialize_model_parallel` first, and import Megatron by one name only.",
         library="megatron",
     ),
     ErrorText(
         r"world[_ ]size \(\d+\) is not divisible by",
-        _OWN,
         "There are fewer processes than one copy of the model takes, or not a multiple of it: tensor times pipeline "
         "times context parallel size.",
         "Start that many, or lower the sizes.",
@@ -40,7 +36,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"found (?:NaN|Inf) in local (?:grad|forward loss)",
-        _OWN,
         "The loss or a gradient of this rank is not a number, and Megatron stops before the others get it.",
         "Look at the batch of this rank; where it is only ever one node or GPU, have that examined.",
         library="megatron",
@@ -48,14 +43,12 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"CUDA_DEVICE_MAX_CONNECTIONS (?:to|must be|should be)|setting the environment variable "
         r"CUDA_DEVICE_MAX_CONNECTIONS",
-        _OWN,
         "Megatron orders its kernels by having one queue to the GPU, and the variable for that is not set.",
         "`export CUDA_DEVICE_MAX_CONNECTIONS=1` for every rank.",
         library="megatron",
     ),
     ErrorText(
         r"global batch size \(\d+\) is not divisible by micro batch size",
-        _OWN,
         "The global batch is not a multiple of the micro batch times the number of data-parallel ranks.",
         "Choose sizes that divide, also after the number of GPUs has changed.",
         library="megatron",
@@ -64,14 +57,12 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"number of (?:attention )?heads \(?\d+\)? must be divisible by|(?:must|should) be divisible by "
         r"(?:the )?(?:tensor|tp|pipeline|model|sequence|context)[ _-]?(?:model[ _-]?)?parallel|"
         r"is not divisible by tensor.?(?:model.?)?parallel|must divide distributed world size",
-        _OWN,
         "The model cannot be divided by this number of ranks.",
         "Choose a size of the parallelism that divides the heads, the layers or the vocabulary, as the text says.",
         library="megatron",
     ),
     ErrorText(
         r"Check batch related parameters\. train_batch_size is not equal to",
-        _OWN,
         "In the settings of DeepSpeed, `train_batch_size` is not the batch of a GPU times the accumulation times the "
         "number of GPUs.",
         "Give two of the three, or `auto`.",
@@ -80,7 +71,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"correct the following DeepSpeed config values that mismatch TrainingArg",
-        _OWN,
         "The settings of DeepSpeed and the arguments of the Trainer say different things.",
         "Write `auto` in the settings of DeepSpeed for what the Trainer knows.",
         code="GPU430",
@@ -92,14 +82,12 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"Duplicate keys in DeepSpeed config|bfloat16 and fp16 modes cannot be simultaneously enabled|"
         r"DeepSpeedConfig: |zero stage \d+ requires an optimizer|You are using an untested ZeRO Optimizer|"
         r"pydantic\S*ValidationError: \d+ validation errors? for DeepSpeed\w*Config",
-        _OWN,
         "DeepSpeed refuses its settings; the text says what.",
         "Correct the file or dictionary that is passed as DeepSpeed's configuration.",
         library="deepspeed",
     ),
     ErrorText(
         r"no_sync context manager is incompatible with gradient partitioning",
-        _OWN,
         "`no_sync` was used with ZeRO-2 or ZeRO-3, which give each gradient to its owner in every backward.",
         "Remove `no_sync`: the engine accumulates by itself.",
         code="GPU936",
@@ -108,7 +96,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Loss scaling is required for this configuration|Direct calls to tensor\.backward\(\) are not supported|"
         r"requires you to call `fabric\.backward\(loss\)`",
-        _OWN,
         "`loss.backward()` was called where the framework has to scale or divide the gradients.",
         "Call the framework's own: `engine.backward(loss)`, `accelerator.backward(loss)`, `fabric.backward(loss)`.",
         likely=("GPU906",),
@@ -116,14 +103,13 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"TrainingFailedError: The Ray Train run failed",
-        FailureRole.PEER,
         "Ray Train tells that a worker has failed, and not why.",
         "The error of the worker stands further up, or in `error.txt` of the trial's folder (`~/ray_results`).",
+        role=FailureRole.PEER,
         library="ray",
     ),
     ErrorText(
         r"disagreement between rank\d+ and rank\d+",
-        _OWN,
         "DeepSpeed's ZeRO-3 gathers parameters in the order of the modules, and the ranks went through them in "
         "different orders: a branch on data or the rank, or experts that only some ranks use.",
         "Let every rank call the same modules in the same order.",
@@ -132,7 +118,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"'active_sub_modules': (?:\{|set\()|still have inflight params",
-        _OWN,
         "DeepSpeed's ZeRO-3 met a parameter that was not there when it was used, or still in use when it was released: "
         "it is used outside of the forward of its module, or by two modules.",
         "Gather it (`deepspeed.zero.GatheredParameters`) where it is used otherwise.",
@@ -141,7 +126,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Installed CUDA version \S+ does not match the version torch was compiled with|"
         r"The detected CUDA version \(?\S+\)? mismatches the version|CUDAMismatchException",
-        _OWN,
         "An extension is to be compiled with another CUDA than PyTorch was built with.",
         "Install the toolkit of PyTorch's version (`torch.version.cuda`), and let `CUDA_HOME` name it.",
         library="cuda",
@@ -150,7 +134,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"CUDA_HOME (?:environment variable is not set|does not exist)|MissingCUDAException|"
         r"No such file or directory: '\S*nvcc'|nvcc: (?:not found|command not found)|"
         r"(?:[Ff]ailed to find|Cannot find|cannot find) (?:nvcc|CUDA_HOME)",
-        _OWN,
         "An extension is to be compiled, and there is no CUDA toolkit on this node.",
         "Install the toolkit, set `CUDA_HOME`, or take a wheel that is already compiled.",
         library="cuda",
@@ -159,7 +142,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"Error building extension|Unable to JIT load the \S+ op|[Nn]inja is required to load C\+\+ extensions|"
         r"ninja: build stopped|Command '\['ninja', '-v'\]' returned non-zero|"
         r"cpp_extension\.py.*RuntimeError: Error compiling objects|object has no attribute 'ds_opt_adam'",
-        _OWN,
         "Compiling an extension for the GPU failed on this node.",
         "The first `error:` of the compiler says why; often `ninja`, a C++ compiler or the CUDA toolkit is missing, "
         "or several ranks compile into one folder (`TORCH_EXTENSIONS_DIR`).",
@@ -169,7 +151,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"MoE not supported with Stage 3|ZeRO-2 and ZeRO-3 are incompatible with pipeline|"
         r"Amp and ZeRO are not currently compatible|(?:1bit-Adam|0/1 Adam|1bit-Lamb) is not compatible with ZeRO|"
         r"Only train_batch\(\) is accessible in pipeline mode|NVMe offload is not supported for",
-        _OWN,
         "Two things were chosen that DeepSpeed cannot do together; the text names them.",
         "Choose another stage or optimizer.",
         library="deepspeed",
@@ -178,7 +159,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"No slot '\d+' specified on host|launcher '\S+' not installed|pdsh: (?:command )?not found|"
         r"Unable to proceed on multi-node|ssh exited with exit code 255|Host key verification failed|"
         r"Permission denied \(publickey",
-        _OWN,
         "The launcher cannot start processes on the other nodes.",
         "Log in from the first node to each other (`ssh NODE hostname`) without a password; compare the host file.",
         library="deepspeed",
@@ -187,7 +167,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"You can't train a model that has been loaded with `?device_map='auto'`?|"
         r"loaded in 8-bit or 4-bit precision|contains `DTensor` parameters, which is incompatible with DDP|"
         r"can't move a model that has some modules offloaded",
-        _OWN,
         "The model was loaded over several devices (`device_map`), and each process needs the whole of it on its GPU.",
         "Load without `device_map`, or with `device_map={'': local_rank}`.",
         code="GPU909",
@@ -195,21 +174,18 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"doesn't have any device set",
-        _OWN,
         "The `device_map` with which the model is loaded leaves out a parameter.",
         "Name every module in it, or load the whole model on the rank's GPU: `device_map={'': local_rank}`.",
         library="accelerate",
     ),
     ErrorText(
         r"`?model_kwargs`? are not used by the model",
-        _OWN,
         "`generate` was given an argument that this model does not take; the text names it.",
         "Do not pass it: remove it from the batch before the call.",
         library="transformers",
     ),
     ErrorText(
         r"cannot perform fine-tuning on purely quantized models",
-        _OWN,
         "The weights are quantized, and nothing was added to them that can be trained.",
         "Add adapters (`get_peft_model`) before the Trainer is made.",
         library="transformers",
@@ -219,7 +195,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"using FSDP2|can't use same `?Accelerator\(\)`? instance with multiple models|"
         r"model and the optimizer parameters are not on the same device|"
         r"requires you to pass at least one of training or evaluation dataloaders",
-        _OWN,
         "`accelerator.prepare` was not given what belongs together; the text says what.",
         "Pass model, optimizer and loaders in one call, and one model to each Accelerator.",
         likely=("GPU932", "GPU905"),
@@ -229,7 +204,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"You need to use at least 2 processes to use `--multi_gpu`|Less than two GPU ids were configured|"
         r"manually pass in `--num_processes`|config file at \S+ had unknown keys|"
         r"passed configuration file `\S+` does not exist|Specified distributed type \S+ but only using 1 GPU",
-        _OWN,
         "`accelerate launch` refuses its settings: they do not fit this machine or this version.",
         "Run `accelerate config` again on this machine, or pass `--num_processes` and `--gpu_ids`.",
         library="accelerate",
@@ -239,7 +213,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"CUDA has been initialized before the `?notebook_launcher|"
         r"Lightning can't create new processes if CUDA is already initialized|"
         r"is not compatible with an interactive environment",
-        _OWN,
         "A notebook touched the GPU, or made the Accelerator, before processes were forked from it.",
         "Restart it, and touch nothing of CUDA outside of the function that is launched.",
         likely=("GPU406",),
@@ -247,14 +220,12 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"(?:AcceleratorState|PartialState|Accelerator\w*)\W.* has no attribute '(?:distributed_type|_\w+|device)'|"
         r"AcceleratorState has already been initialized|initialized your accelerate state",
-        _OWN,
         "Accelerate's state was used before an Accelerator was made, or was reset, or set up twice in different ways.",
         "Make one Accelerator, first of all, in every process.",
         library="accelerate",
     ),
     ErrorText(
         r"Cannot apply desired operation due to shape mismatches|DistributedOperationException",
-        _OWN,
         "Accelerate has compared what the ranks pass to a collective, and the shapes differ.",
         "Pad to one shape first (`accelerator.pad_across_processes`), or give each rank batches of one size.",
         library="accelerate",
@@ -262,7 +233,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"You set `?--ntasks=|You set `?devices=\d+`? in Lightning, but|You set `?num_nodes=\d+`? in Lightning, but|"
         r"but the product \(\d+ \* \d+\) does not match the world size",
-        _OWN,
         "What SLURM or torchrun starts and what the Trainer expects (`devices`, `num_nodes`) differ.",
         "`--ntasks-per-node` = `devices`, `--nodes` = `num_nodes`.",
         code="GPU427",
@@ -272,7 +242,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"You requested (?:gpu|GPU|to find)[\s\S]*[Bb]ut (?:your|this) machine only has|"
         r"You requested to find \d+ devices but there are no visible|GPUs requested but none are available|"
         r"No supported gpu backend found|accelerator is not available",
-        _OWN,
         "More GPUs are asked for than the process sees.",
         "Look at `CUDA_VISIBLE_DEVICES`, at what the scheduler gives, and at `torch.version.cuda`.",
         likely=("GPU428",),
@@ -280,7 +249,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"Lightning attempted to launch new distributed processes with `?local_rank > 0`?",
-        _OWN,
         "A process that already is a rank tries to start ranks: variables such as LOCAL_RANK are left from another "
         "launcher, or the program is started by two.",
         "Unset `LOCAL_RANK`, or start by one launcher only.",
@@ -290,14 +258,12 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Using fsdp only works in distributed training|`?--?fsdp`? .*(?:requires|only works)|"
         r"To use Fabric with more than one device, you must call `?\.launch\(\)",
-        _OWN,
         "The program was started as one process, and was told to train with several.",
         "Start it with `torchrun --nproc-per-node=N`, or call `fabric.launch()`.",
         likely=("GPU422",),
     ),
     ErrorText(
         r"calling the method `?\S+`? from outside the model",
-        _OWN,
         "A method of the wrapped model was called, which bypasses the wrapper.",
         '`model.mark_forward_method("...")`, or call it from `forward`.',
         code="GPU102",
@@ -306,7 +272,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"could not find the monitored key|[Ee]arly stopping conditioned on metric|conditioned on metric \S+ which is "
         r"not available|must include a monitor when",
-        _OWN,
         "A metric is watched that was never logged under this name.",
         "Log it (`self.log`) in the hook that runs before it is asked for, under exactly this name.",
         library="lightning",
@@ -316,7 +281,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"The closure hasn't been executed|training_step` returns a dict, the 'loss' key|"
         r"Training with multiple optimizers is only supported with manual optimization|"
         r"`?(?:train|val|test|predict)_dataloader`? must be implemented|No `\w+\(\)` method defined",
-        _OWN,
         "The LightningModule does not do what the Trainer of this version expects; the text says what.",
         "Follow the text; after an update of Lightning, look into its guide of migration.",
         library="lightning",
@@ -326,7 +290,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"Current CUDA Device does not support bfloat16|bf16 mixed precision requires|"
         r"Bfloat16 is only supported on GPUs with compute capability|FP8 .*(?:requires|only supported)|"
         r"Type (?:bf16|fp16) is not supported on your device|fp16 mixed precision requires a",
-        _OWN,
         "This GPU, or the CPU in its place, does not compute in the precision that was chosen.",
         "BF16 needs Ampere or newer: take FP16 on older GPUs. Where the GPU is new, PyTorch may not see it.",
     ),
@@ -334,7 +297,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"FlashAttention only supports? (?:Ampere|fp16)|FlashAttention2? (?:has been toggled on, but|only support)|"
         r"the package flash_attn seems to be not installed|Flash Attention \d is not available|"
         r"No operator found for `memory_efficient_attention",
-        _OWN,
         "The fast attention that was chosen does not work here: it is not installed, or does not take this GPU or "
         "dtype.",
         "Load with `attn_implementation='sdpa'`, or in BF16 on an Ampere GPU or newer.",
@@ -342,7 +304,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"The model did not return a loss from the inputs|[Nn]o columns in the dataset match the model's forward",
-        _OWN,
         "The Trainer passes the model only columns that its `forward` names, and the labels are not among them.",
         "Name the column `labels`, or set `remove_unused_columns=False`.",
         library="transformers",
@@ -351,7 +312,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"Unable to create tensor, you should probably activate (?:truncation|padding)|"
         r"Asking to pad but the tokenizer does not have a padding token|"
         r"You should supply an encoding or a list of encodings",
-        _OWN,
         "The tokenizer cannot make one batch of these samples: they have different lengths, or no token to pad with.",
         "Set `tokenizer.pad_token`, and take a collator that pads.",
         library="transformers",
@@ -360,7 +320,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"max_steps has to be specified|"
         r"--load_best_model_at_end requires|The `?early_?stopping`? .* requires|requires an evaluation dataset|"
         r"requires an eval_dataset",
-        _OWN,
         "The arguments of the Trainer do not fit each other; the text says which.",
         "Follow the text.",
         library="transformers",
@@ -369,7 +328,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"does not recognize this architecture|Unrecognized (?:configuration class|model in)|"
         r"Tokenizer class \S+ does not exist|requires? (?:that )?you (?:to )?execute the \w+ file in that repo|"
         r"(?:set|pass|option) `?trust_remote_code=True`?|'KeyError: '\w+'.*CONFIG_MAPPING",
-        _OWN,
         "The installed Transformers does not know this kind of model.",
         "Update Transformers to the version that the model asks for; models with code of their own need "
         "`trust_remote_code=True`.",
@@ -377,14 +335,12 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"Target modules? .* not found in the base model|Target module \S+ is not supported",
-        _OWN,
         "The adapters are to be put into layers that this model does not have.",
         "Print the names of the model's layers, and name some of them in `target_modules`.",
         library="peft",
     ),
     ErrorText(
         r"MMCV==\S+ is used but incompatible|No module named 'mmcv\._ext'|MM\w+==\S+ is used but incompatible",
-        _OWN,
         "The installed MMCV and this repository are of versions that do not fit, or MMCV was built without its "
         "operators.",
         "Install the version that the text asks for, built for this PyTorch and CUDA (`mim install`).",
@@ -393,7 +349,6 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"KeyError: ['\"]?\W?\w+\W? is (?:not in|already registered in) (?:the )?|"
         r"(?:Dataset|Object named) '?\w+'? (?:is|was) (?:already|not) registered|is not in the \S+ registry",
-        _OWN,
         "A name in the settings belongs to nothing that the program has registered (or to two things).",
         "Import the module that registers it, and compare the name and the version of the library.",
         library="registry",
@@ -401,21 +356,18 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"omegaconf\.errors\.|hydra\.errors\.|Could not override '\S+'|Key '\S+' is not in struct|"
         r"Missing mandatory value|ConfigAttributeError|ConfigKeyError|MissingConfigException",
-        _OWN,
         "The settings lack a value or have one that the program does not know.",
         "Compare the option with the files of settings; `+key=value` adds one, `++key=value` sets it either way.",
         library="hydra",
     ),
     ErrorText(
         r"yaml\.(?:scanner|parser|constructor|composer)\.\w+|toml\.decoder\.|TOMLDecodeError",
-        _OWN,
         "A file of settings is not valid; the text says in which line.",
         library="yaml",
     ),
     ErrorText(
         r"Free memory on device.*is less than desired GPU memory utilization|No available memory for the cache blocks|"
         r"larger than the maximum number of tokens that can be stored in KV cache",
-        _OWN,
         "vLLM found less free memory on the GPU than it is to take: something else is on it, training mostly.",
         "Lower `gpu_memory_utilization` or the longest sequence, or give it GPUs of its own.",
         library="vllm",
@@ -424,8 +376,8 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"Got fatal signal from worker processes|"
         r"Engine core initialization failed|WorkerProc initialization failed|EngineDeadError|EngineCore encountered|"
         r"AsyncEngineDeadError|Background loop has errored",
-        _PEER,
         "A process of the inference engine had ended before; its own error stands above.",
+        role=_PEER,
         library="vllm",
     ),
 )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
-
-_OWN = FailureRole.OWN
+from gpudoctor.logs.error_texts.error_text import ErrorText
 
 PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"CheckpointException: CheckpointException ranks",
-        _OWN,
         "A distributed checkpoint could not be read or written by some ranks.",
         "The lines below it say which rank met what.",
     ),
     ErrorText(
         r"Caught \w+ in (?:DataLoader worker process|replica) \d+",
-        _OWN,
         "The error was raised in a worker of a loader, or in a replica of DataParallel, and its own traceback, which "
         "follows, is not whole.",
         "Read on below this line; with `num_workers=0` the error of a worker is raised in the rank itself.",
@@ -23,7 +19,6 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"[Nn]o such file|does not exist|doesn't exist|do not exist|not exists?\b|[Cc]annot find|[Cc]ould not find|"
         r"[Nn]ot found\b|NotFoundError",
-        _OWN,
         "Something that the program needs is not there: the path or name is wrong, or this node does not have it.",
         "Look for it on the node of this rank.",
         library="python",
@@ -31,7 +26,6 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"got an unexpected keyword argument|takes? (?:from \d+ to )?\d+ positional arguments? but|"
         r"missing \d+ required (?:positional|keyword-only) argument|got multiple values for (?:keyword )?argument",
-        _OWN,
         "A function was called with other arguments than it takes: often the program is written for another version "
         "of the library.",
         "Compare the call with the function in the installed version.",
@@ -39,7 +33,6 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"(?:not enough|too many) values to unpack|cannot unpack non-iterable",
-        _OWN,
         "What stands to the right of the assignment has another number of values than there are names: often a "
         "function returns more or fewer in this version, or with these settings.",
         "Print it at this line.",
@@ -49,21 +42,18 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         r"empty sequence|empty iterable|\bmust be non-empty|expected a non-empty|expects a non-empty|"
         r"at least one array to|zero-size array|numel\(\) == 0|[Cc]annot choose from an empty|"
         r"pop from an? empty|empty parameter list",
-        _OWN,
         "Something that must hold at least one value is empty: often the data of this rank, or what a filter leaves.",
         "Print its length at this line, on this rank.",
         library="python",
     ),
     ErrorText(
         r"view size is not compatible with input tensor's size and stride",
-        _OWN,
         "A tensor was to be seen in another shape without a copy, and does not lie in memory in that order: after a "
         "transpose, a slice, or in `channels_last`.",
         "Use `.reshape(...)` in the place of `.view(...)`.",
     ),
     ErrorText(
         r"invalid literal for int\(\)|could not convert string to float|malformed node or string",
-        _OWN,
         "A text was to be read as a number or another value, and is none: the name of a file, a setting or a cell of "
         "a table is written in another way than the code expects.",
         "Print the text at this line.",
@@ -72,7 +62,6 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"\b(?:infs? or NaNs?|NaN, infinity|contains NaN|inf`, `nan)|found invalid values|failed to converge|"
         r"[Ss]ingular matrix|is (?:not positive.definite|singular)",
-        _OWN,
         "Numbers have become infinite, or are no numbers any more (NaN), before this line.",
         "Look where the loss or the gradients first are; a lower learning rate, clipping and bfloat16 in the place of "
         "float16 are usual cures.",
@@ -82,7 +71,6 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         r"(?i:shapes?\b.*\b(?:mismatch|match|broadcast)|broadcast.*\bshape|number of dimensions|"
         r"\d-dimensional input|\dD target tensor|inhomogeneous shape|setting an array element with a sequence|"
         r"size mismatch|same (?:size|length|shape))",
-        _OWN,
         "Arrays or tensors have other shapes than this call takes: a batch that is smaller than the others, or data "
         "of another form.",
         "Print their shapes at this line, on this rank.",
@@ -91,21 +79,18 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"(?:string|list|tuple|byte) indices must be integers|object is not subscriptable|"
         r"unsupported operand type|not supported between instances|object is not (?:callable|iterable)",
-        _OWN,
         "A value is of another type than the code at this line expects.",
         "Print it and its type at this line, and look where it comes from.",
         library="python",
     ),
     ErrorText(
         r"'NoneType' object|NoneType has no|got NoneType\b",
-        _OWN,
         "Something is None where an object was expected: a function returned nothing, or nothing was found or loaded.",
         "Look where this value comes from, and whether it is so on this rank only.",
         library="python",
     ),
     ErrorText(
         r"UnboundLocalError|NameError: ",
-        _OWN,
         "A name has no value here: what sets it was not run on this rank, or is missing.",
         "Look for a test, of the rank for example, around the line that sets it.",
         likely=("GPU470",),
@@ -113,7 +98,6 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"module '[\w.]+' has no attribute",
-        _OWN,
         "A module does not have this name: often it is of another version than the program is written for, or a file "
         "of the same name is found before it.",
         "Print its `__file__` and its version.",
@@ -121,7 +105,6 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"object has no attribute",
-        _OWN,
         "The object does not have this attribute: it is of another class than expected, or of another version of its "
         "library.",
         "Print its type at this line; wrappers (`DDP`, `compile`) hide the attributes of the model inside.",
@@ -129,7 +112,6 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"(?:^|\.)KeyError\b",
-        _OWN,
         "A dictionary does not have this key: a column, a setting or the name of a parameter differs from what the "
         "code expects.",
         "Print its keys at this line.",
@@ -137,14 +119,12 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"SyntaxError|IndentationError|TabError",
-        _OWN,
         "The file is not valid for this version of Python.",
         "`python -m py_compile FILE`; start with the version that the program needs.",
         library="python",
     ),
     ErrorText(
         r"RecursionError|maximum recursion depth exceeded",
-        _OWN,
         "A function calls itself forever; so does an attribute that `__getattr__` looks for in itself, as when a "
         "wrapped model is unpickled.",
         "The lines that repeat in the traceback are the circle.",
@@ -152,81 +132,69 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"(?:^|\.)(?:ImportError)\b",
-        _OWN,
         "An import failed: a package is missing, or has another version than is needed.",
         "Install what the text names in the environment of the job, on each node.",
         library="python",
     ),
     ErrorText(
         r"(?:^|\.)NotImplementedError\b",
-        _OWN,
         "The program asked for something that the library, or a class of the program, does not do.",
         library="python",
     ),
     ErrorText(
         r"MisconfigurationException|ConfigError|ConfigurationError|ValidationError|ArgumentError|UsageError",
-        _OWN,
         "A library refuses the settings it was given; the text says which.",
         library="python",
     ),
     ErrorText(
         r"AssertionError",
-        _OWN,
         "The program, or a library, checks a condition at this line, and it does not hold.",
         "Print what the condition compares, on this rank.",
         library="python",
     ),
     ErrorText(
         r"(?:^|\.)IndexError\b",
-        _OWN,
         "An index is outside of its range.",
         "Print the index and the length at this line, on this rank.",
         library="python",
     ),
     ErrorText(
         r"ZeroDivisionError",
-        _OWN,
         "Something was divided by zero: often the length of a loader or a shard that has nothing in it.",
         "Print what is counted at this line, on this rank.",
         library="python",
     ),
     ErrorText(
         r"(?:^|\.)(?:TimeoutError|timeout)\b",
-        _OWN,
         "Something that the program waited for did not come in time.",
         library="python",
     ),
     ErrorText(
         r"(?:^|\.)(?:OSError|IOError): \[(?:Errno|WinError) \d+\]",
-        _OWN,
         "The operating system refused what was asked of it; the words after the number say why.",
         "Try the same on this node, with the path or the address that the text names.",
         library="kernel",
     ),
     ErrorText(
         r"(?:^|\.)StopIteration\b",
-        _OWN,
         "An iterator was asked for one more value than it has.",
         "Compare how many batches this rank has with how many the loop asks for.",
         library="python",
     ),
     ErrorText(
         r"(?:^|\.)TypeError\b",
-        _OWN,
         "A value is of another type than the code at this line takes.",
         "Print it and its type at this line, and look where it comes from.",
         library="python",
     ),
     ErrorText(
         r"(?:^|\.)ValueError\b",
-        _OWN,
         "A value, or a setting, is not one of those that the code at this line takes; the text says which.",
         "Print it at this line, on this rank.",
         library="python",
     ),
     ErrorText(
         r"(?:^|\.)(?:RuntimeError|Exception)\b",
-        _OWN,
         "This kind of error says nothing by itself: its text is all that tells what was wrong.",
         library="python",
     ),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 
-_OWN, _STOPPED = FailureRole.OWN, FailureRole.STOPPED
+_STOPPED = FailureRole.STOPPED
 
 SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"execve\(\): \S+: No such file or directory",
-        _OWN,
         "The scheduler did not find the program to start on this node.",
         "Activate the environment in the job's script, or give the whole path.",
         library="slurm",
@@ -17,7 +16,6 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"execve\(\): \S+: Permission denied|bash: \S+: Permission denied|exec format error|"
         r"cannot execute binary file",
-        _OWN,
         "The program to start is there and cannot be executed on this node.",
         "`chmod +x`, or start it with `python`; an exec format error is a file for another kind of processor.",
         library="shell",
@@ -26,7 +24,6 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
         r"srun: error: Unable to (?:create step|allocate|confirm allocation)|sbatch: error: |salloc: error: |"
         r"(?:More processors requested than permitted|Requested node configuration is not available|"
         r"Memory required by task is not available|Invalid generic resource)",
-        _OWN,
         "SLURM does not give what was asked for; the text says what.",
         "Compare `--nodes`, `--ntasks-per-node`, `--gpus-per-node`, `--mem` and the partition with `sinfo` and "
         "`scontrol show job`.",
@@ -34,7 +31,6 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"slurmstepd: error: (?:Unable|Failed) to|launch failed: |task \d+ launch failed|Task launch for \S+ failed",
-        _OWN,
         "SLURM could not start the task on this node.",
         "`scontrol show node` says what is wrong with it.",
         library="slurm",
@@ -43,7 +39,6 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
         r"not enough slots available in the system|ORTE (?:was unable to|does not know)|PRTE (?:was unable|has lost)|"
         r"unable to find the specified executable file|OPAL ERROR|PMIX? ERROR|not built with SLURM's PMI|"
         r"MPI_Init(?:_thread)?\b.*(?:fail|error)",
-        _OWN,
         "MPI could not start the processes.",
         "Compare the number of processes with the slots of the host file; under SLURM, `srun --mpi=pmix`.",
         library="mpi",
@@ -53,7 +48,6 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
         r"(?:command )?not found(?:\s|$)|未找到命令|CondaError|"
         r"CommandNotFoundError|has not been properly configured to use "
         r"'conda|EnvironmentNameNotFound|No module named torch\.distributed\.(?:run|launch)",
-        _OWN,
         "The shell did not find a command: the environment of the program is not activated on this node.",
         "Activate it in the job's script (`source .../bin/activate`), or give the whole path.",
         library="shell",
@@ -61,7 +55,6 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"ImagePullBackOff|ErrImagePull|Error response from daemon|CreateContainerConfigError|"
         r"CreateContainerError|RunContainerError|FailedMount|FailedScheduling|Unschedulable|Insufficient nvidia\.com",
-        _OWN,
         "The container was not started; the text says why.",
         "`kubectl describe pod` or `docker inspect` tells more: the image, its secrets, volumes, or GPUs that are not "
         "there.",
@@ -69,9 +62,9 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"DeadlineExceeded|BackoffLimitExceeded|activeDeadlineSeconds",
-        _STOPPED,
         "Kubernetes ended the job: its time was over, or it had failed as often as it may.",
         "Look into the logs of the pods that failed before.",
+        role=_STOPPED,
         library="kubernetes",
     ),
 )
