@@ -33,7 +33,7 @@ ERROR_TEXTS = "Error texts"
 
 _BUILT_IN_CODE = r"GPU\d{3}"
 _ANY_CODE = r"[A-Z]{2,10}\d{3,4}"
-_NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
+_FILE_NAME = r"[a-z][a-z0-9]*(_[a-z0-9]+)*"
 # More than any beginning of a code is long, so a rule that is named wins over its family.
 _EXACT = 1000
 
@@ -286,14 +286,12 @@ def _rule_class(module: ModuleType, pack: str) -> type[Rule]:
 
 
 def _flaw(rule: type[Rule], module: ModuleType, pack: str) -> str:
-    code, name = getattr(rule, "code", ""), getattr(rule, "name", "")
+    code, file = getattr(rule, "code", ""), module.__name__.rpartition(".")[2]
     pattern = _BUILT_IN_CODE if pack == BUILT_IN else _ANY_CODE
     if not re.fullmatch(pattern, code):
         return f"`code` is {code!r}, it must look like {'GPU301' if pack == BUILT_IN else 'ABC301'}"
-    if not re.fullmatch(_NAME, name):
-        return f"`name` is {name!r}, it must be words in small letters with dashes between them"
-    if name.replace("-", "_") != module.__name__.rpartition(".")[2]:
-        return f"`name` is {name!r}, so the file must be called {name.replace('-', '_')}.py"
+    if not re.fullmatch(_FILE_NAME, file):
+        return f"the file is called `{file}.py`, it must be words in small letters with _ between: they name the rule"
     if not isinstance(getattr(rule, "severity", None), Severity):
         return "`severity` is missing: one of Severity.ERROR, WARNING, PERF, INFO"
     if not (module.__doc__ or "").strip():

@@ -23,10 +23,13 @@ else:
     # What rules are asked about. They need the names for types alone, and take them from here with `Rule`.
     Launched = Program = Recording = object
 
+Findings = Iterator[Finding]
+"""What a rule answers."""
+
 BUILT_IN = "gpudoctor_rules"
+"""The pack of rules that comes with gpudoctor."""
 SOME_PATHS = "It happens on some code paths, not on all."
 """The doubt of what depends on the way through the program."""
-"""The pack of rules that comes with gpudoctor."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Rule:
 
     code: ClassVar[str]
     name: ClassVar[str]
+    """What its file is called, with dashes."""
     severity: ClassVar[Severity]
     since: ClassVar[str] = "0.1"
     """The version of gpudoctor that has the rule first."""
@@ -124,15 +128,18 @@ class Rule:
     """Events of a class of which an attribute is true, as `(Save, "shards")`: where none is so, all that the rule needs
     may have happened, and it finds nothing. It is neither asked nor loaded then, and counts as asked."""
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__module__.rpartition(".")[2].replace("_", "-")
+
+    def in_code(self, program: Program) -> Findings:
         """The places where `program` makes this mistake."""
         return iter(())
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         """The places where launch files make this mistake."""
         return iter(())
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         """The places where a run was seen to make this mistake: two CPU ranks are enough to see it."""
         for told in self.crash if isinstance(self.crash, tuple) else (self.crash,):
             if not told.when or any(self._is_so(recording, each) for each in told.when.split(" or ")):
@@ -148,7 +155,7 @@ class Rule:
         """The run came to where the mistake would have been seen, so that silence of `in_run` clears a suspicion."""
         return bool(self.shows_when) and all(_holds(recording, each) for each in self.shows_when)
 
-    def crashed(self, recording: Recording, *texts: str, because: str = "", remedy: str) -> Iterator[Finding]:
+    def crashed(self, recording: Recording, *texts: str, because: str = "", remedy: str) -> Findings:
         """A finding where the user's code led to a crash whose text holds all of `texts`, once for all ranks."""
         seen = [(each, crash) for each, crash in recording.crashes() if all(text in crash.text for text in texts)]
         place = next((crash.place for _, crash in seen if crash.place is not None), None)
@@ -159,7 +166,7 @@ class Rule:
             said = crash.summary.replace("`", "'")
             yield self.found(place, f"{who} ended with `{said}`{because and f': {because}'}.", remedy=remedy)
 
-    def drifted(self, recording: Recording, told: DriftText) -> Iterator[Finding]:
+    def drifted(self, recording: Recording, told: DriftText) -> Findings:
         """Where ranks train that were seen to drift apart.
 
         That parameters differ does not say why: flags, parts, types and weights that were changed look alike

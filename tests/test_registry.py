@@ -28,7 +28,6 @@ from gpudoctor.rule import Rule
 
 class {cls}(Rule):
     code = "{code}"
-    name = "{name}"
     severity = Severity.{severity}
 '''
 
@@ -37,7 +36,7 @@ WritePack = Callable[..., Path]
 
 def rule(code: str, name: str, severity: str = "ERROR", summary: str = "An offence.") -> str:
     cls = "".join(part.capitalize() for part in name.split("-"))
-    return RULE.format(code=code, name=name, severity=severity, summary=summary, cls=cls)
+    return RULE.format(code=code, severity=severity, summary=summary, cls=cls)
 
 
 @pytest.fixture
@@ -199,8 +198,6 @@ class TestPack:
         ("text", "complaint"),
         [
             pytest.param(rule("toy301", "car-lost"), "`code` is 'toy301'", id="code"),
-            pytest.param(rule("TOY301", "Car_Lost"), "`name` is 'Car_Lost'", id="name"),
-            pytest.param(rule("TOY301", "car-found"), "must be called car_found.py", id="file"),
             pytest.param(rule("TOY301", "car-lost").replace("severity", "seriousness"), "`severity`", id="severity"),
             pytest.param(rule("TOY301", "car-lost").partition('"""\n\n')[2], "no docstring", id="page"),
             pytest.param('"""Nothing."""', "holds 0", id="none"),
@@ -216,6 +213,11 @@ class TestPack:
         assert complaint in str(caught.value)
         assert "rule pack `toy_rules`" in str(caught.value)
         assert "car_lost" in str(caught.value)
+
+    def test_the_file_names_the_rule(self, write_pack: WritePack) -> None:
+        write_pack(Car_Lost=rule("TOY301", "car-lost"))
+        with pytest.raises(ConfigError, match=r"`Car_Lost\.py`, it must be words in small letters"):
+            list(cards_in("toy_rules"))
 
     def test_the_line_of_the_class_is_named(self, write_pack: WritePack) -> None:
         write_pack(car_lost=rule("toy301", "car-lost"))

@@ -46,7 +46,7 @@ from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
 from gpudoctor.lint.source.file_queries import most_bytes
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
-from gpudoctor.rule import SOME_PATHS, CrashText, DriftText, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, DriftText, Findings, Rule
 from gpudoctor.triage import Triage
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ __all__ = [
     "Edit",
     "FileChange",
     "Finding",
+    "Findings",
     "Fix",
     "Fixed",
     "GpudoctorError",

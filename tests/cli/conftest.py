@@ -33,7 +33,6 @@ from gpudoctor.rule import Rule
 
 class SeedIsSet(Rule):
     code = "GPU950"
-    name = "seed-is-set"
     severity = Severity.ERROR
 
     def in_code(self, program):

@@ -45,20 +45,17 @@ SCAFFOLD: addresses or issues that show it, such as pytorch/pytorch#31771.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.rule import Program, Rule
+from gpudoctor.diagnostic import Severity
+from gpudoctor.rule import Findings, Program, Rule
 
 
 class {cls}(Rule):
     code = "{code}"
-    name = "{name}"
     severity = Severity.{severity}
     since = "{since}"
     needs = ()  # SCAFFOLD: the events without which there is nothing to say, as (Wrap,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # SCAFFOLD: ask `program`, and for each mistake
         # yield self.found(at=event.location, message="what happens, on which rank", remedy="what to write instead")
         yield from ()
@@ -152,7 +149,6 @@ def _write(family: str, name: str, code: str, severity: str) -> list[Path]:
     module = RULE.format(
         cls="".join(part.capitalize() for part in name.split("-")),
         code=code,
-        name=name,
         severity=severity.upper(),
         since=version[1] if version else "0.1",
     )

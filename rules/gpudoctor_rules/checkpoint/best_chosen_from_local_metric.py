@@ -25,16 +25,16 @@ ranks with torch 2.13.
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.asked_in_tests import shards_asked
 from gpudoctor.lint.questions.loop_rounds import batch_loop
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Literal, Value
@@ -43,13 +43,12 @@ if TYPE_CHECKING:
 
 class BestChosenFromLocalMetric(Rule):
     code = "GPU609"
-    name = "best-chosen-from-local-metric"
     severity = Severity.WARNING
     of_ranks = True
     needs = (Save,)
     looks_at = ((Save, "local_guards"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.managed_by - program.leaving("checkpoints"):
             return
         trained = {loop.over for event in program.events(Backward) if (loop := batch_loop(event)) is not None}
@@ -73,7 +72,7 @@ class BestChosenFromLocalMetric(Rule):
                     ],
                 )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # Whether the number decides, or something else does, is told by the code.
         if self.code not in recording.suspected or not recording.distributed:
             return

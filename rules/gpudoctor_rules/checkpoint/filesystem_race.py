@@ -25,8 +25,6 @@ wandb/wandb#3208, deepspeedai/DeepSpeed#4536, Lightning-AI/pytorch-lightning#515
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import ChangeFolder, lacking
@@ -35,7 +33,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.waiting_ranks import others_wait
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
-from gpudoctor.rule import SOME_PATHS, Program, Recording, Rule
+from gpudoctor.rule import SOME_PATHS, Findings, Program, Recording, Rule
 
 NO_RACE = frozenset({"suppress", "unread"})
 """What is open around it: errors are dropped, or code that was not read may let one rank go first."""
@@ -43,7 +41,6 @@ NO_RACE = frozenset({"suppress", "unread"})
 
 class FilesystemRace(Rule):
     code = "GPU608"
-    name = "filesystem-race"
     severity = Severity.WARNING
     errors = ("FileExistsError: [Errno 17] File exists: 'checkpoints'",)
     stops = True
@@ -52,7 +49,7 @@ class FilesystemRace(Rule):
     needs = (ChangeFolder,)
     looks_at = ((ChangeFolder, "may_race"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or program.managed_by - program.leaving("folders"):
             return
         # Whoever comes later finds what was made before, and does no harm.
@@ -64,7 +61,7 @@ class FilesystemRace(Rule):
                 yield self._finding(program, event)
             before.append(event)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         if recording.distributed and any(crash.type == "FileExistsError" for _, crash in recording.crashes()):
             yield from self.crashed(
                 recording,

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
@@ -39,7 +39,7 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Always, Before, Code, Either, Imported, Repair
 from gpudoctor.lint.repair.snippets import waits_for_all
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import TORN_FILE
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 class LoadBeforeSaveFinished(Rule):
     code = "GPU604"
-    name = "load-before-save-finished"
     severity = Severity.ERROR
     errors = ("FileNotFoundError: [Errno 2] No such file or directory: 'model.pt'", *TORN_FILE)
     stops = True
@@ -56,7 +55,7 @@ class LoadBeforeSaveFinished(Rule):
     shows_when = ("distributed", "ended_well")
     needs = (Load, ReadFile)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or not program.whole or program.managed_by - program.leaving("checkpoints"):
             return
         # Looking for meetings takes time, and few programs read what they wrote.
@@ -85,7 +84,7 @@ class LoadBeforeSaveFinished(Rule):
                 guarded=True,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         written = [save.path for rank in recording.ranks for save in rank.saves]
         for _, crash in recording.crashes():
             # By the name: a relative path in the error is relative to the program's folder.

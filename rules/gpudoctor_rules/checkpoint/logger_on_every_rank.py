@@ -24,26 +24,23 @@ https://docs.wandb.ai/guides/track/log/distributed-training.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.reporting import StartLogger, UseLogger
 from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, is_first
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.checkpoint._imported_again import importing
 
 
 class LoggerOnEveryRank(Rule):
     code = "GPU607"
-    name = "logger-on-every-rank"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "ranks.loggers")
     needs = (StartLogger,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Their trainers open loggers on rank 0; what the program opens itself is opened by all.
         if not program.launched_in_several or program.managed_by - program.leaving("loggers"):
             return
@@ -80,7 +77,7 @@ class LoggerOnEveryRank(Rule):
             because=[("each process that this starts imports the program and runs this", spawn.location)],
         )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         opened: dict[tuple[object, ...], list[int]] = {}
         for rank in recording.ranks if recording.distributed else ():
             for each in rank.loggers:

@@ -28,17 +28,16 @@ DiamondLightSource/httomo#721, p-doom/jasmine#62; run on two CPU ranks with torc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import ChangeFolder, Load, Save
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.process import ReadOwn, SeedSet
 from gpudoctor.lint.questions.own_readings import readings_in_path
 from gpudoctor.record import dataclass, field
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -59,14 +58,13 @@ class _Named:
 
 class PathOfOwnClock(Rule):
     code = "GPU610"
-    name = "path-of-own-clock"
     severity = Severity.WARNING
     errors = ("FileNotFoundError: [Errno 2] No such file or directory",)
     stops = True
     of_ranks = True
     needs = (ClockRead, ReadOwn)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.distributed or program.managed_by or not program.whole:
             return
         made: list[Reading] = [*program.events(ClockRead), *program.events(ReadOwn)]

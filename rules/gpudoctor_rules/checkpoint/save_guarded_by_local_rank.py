@@ -24,14 +24,13 @@ torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.repair.snippets import asked_first
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Literal
@@ -41,12 +40,11 @@ LOCAL_ZERO = "local rank 0"
 
 class SaveGuardedByLocalRank(Rule):
     code = "GPU602"
-    name = "save-guarded-by-local-rank"
     severity = Severity.WARNING
     advises_if_named = True
     needs = (Save,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Trainers that own the saving ask for the right rank.
         if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
@@ -70,7 +68,7 @@ class SaveGuardedByLocalRank(Rule):
                 severity=None if program.started_on_nodes > 1 else Severity.INFO,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.checkpoint._written import written_by_several
 
         for each in written_by_several(recording):

@@ -29,7 +29,6 @@ https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html#save-and-load-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
@@ -45,7 +44,7 @@ from gpudoctor.lint.questions.own_readings import apart_by_clocks_alone
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import TORN_FILE
 from gpudoctor_rules.checkpoint._imported_again import importing
 
@@ -55,14 +54,13 @@ if TYPE_CHECKING:
 
 class SaveOnEveryRank(Rule):
     code = "GPU601"
-    name = "save-on-every-rank"
     severity = Severity.ERROR
     errors = TORN_FILE
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "ranks.saves")
     needs = (Save,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Other frameworks guard their own ways of saving, in code that is not read.
         if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
@@ -147,7 +145,7 @@ class SaveOnEveryRank(Rule):
             guarded=True,
         )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.checkpoint._written import opened_by_several, written_by_several
 
         named: set[str] = set()

@@ -29,12 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.files import Save, ShardedState
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 
 OF_A_MESH = "full_tensor"
@@ -43,7 +43,6 @@ OF_A_MESH = "full_tensor"
 
 class ShardedStateOnSomeRanks(Rule):
     code = "GPU605"
-    name = "sharded-state-on-some-ranks"
     severity = Severity.ERROR
     errors = STUCK
     stops = True
@@ -52,7 +51,7 @@ class ShardedStateOnSomeRanks(Rule):
     needs = (Save, ShardedState)
     looks_at = ((Save, "collective"), (ShardedState, "rank_guards"))
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Alone, a rank has all parts.
         # Where all ranks wait for each other, whatever each has of the state, that is GPU501.
         waited = {(each.location, each.call) for each in program.events(Collective)}
@@ -85,7 +84,7 @@ class ShardedStateOnSomeRanks(Rule):
                 ],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank, at in _asking(recording):
             others = [each for each in recording.hang if each.rank != rank]
             # Who is busy with something of its own may only be slow, and come later.

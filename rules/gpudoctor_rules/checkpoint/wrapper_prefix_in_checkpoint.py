@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.knowledge import Prepare
@@ -41,7 +41,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.lint.repair.snippets import model_inside
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Condition, Value
@@ -52,7 +52,6 @@ _IN_PLACE = "Compile in place, with `model.compile()`, which leaves the keys as 
 
 class WrapperPrefixInCheckpoint(Rule):
     code = "GPU603"
-    name = "wrapper-prefix-in-checkpoint"
     severity = Severity.WARNING
     errors = (
         'RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in state_dict: "weight". Unexpected '
@@ -77,7 +76,7 @@ class WrapperPrefixInCheckpoint(Rule):
         ),
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Frameworks unwrap what they save, or strip the prefix when they load.
         if program.managed_by - program.leaving("states"):
             return
@@ -111,7 +110,7 @@ class WrapperPrefixInCheckpoint(Rule):
                     else None,
                 )
 
-    def _handed_over(self, program: Program) -> Iterator[Finding]:
+    def _handed_over(self, program: Program) -> Findings:
         """`target.load_state_dict(model.state_dict())`, of a model that is wrapped, for one that is not."""
         for use in program.events(LoadState):
             state = use.taken[0] if len(use.taken) == 1 and not use.entry else None
@@ -131,9 +130,7 @@ class WrapperPrefixInCheckpoint(Rule):
                 repair=_unwrap(state.owner, state.place) if inner and len(program.worlds) < 2 else None,
             )
 
-    def _saved_bare(
-        self, program: Program, save: Save, entry: str, state: StateDict, when: Condition
-    ) -> Iterator[Finding]:
+    def _saved_bare(self, program: Program, save: Save, entry: str, state: StateDict, when: Condition) -> Findings:
         """The weights of a model are loaded into the wrapper around it."""
         # Where it is not wrapped, its own weights are those of the checkpoint.
         if any(isinstance(other, StateDict) and other.prefix for name, other in save.states if name == entry):

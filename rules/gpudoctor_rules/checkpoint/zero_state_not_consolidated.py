@@ -27,18 +27,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.events.training_step import MakeOptimizer
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Repair
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 
 class ZeroStateNotConsolidated(Rule):
     code = "GPU606"
-    name = "zero-state-not-consolidated"
     severity = Severity.ERROR
     errors = ("RuntimeError: Optimizer state has not been consolidated on this rank.",)
     stops = True
@@ -51,7 +50,7 @@ class ZeroStateNotConsolidated(Rule):
         remedy="Call `optimizer.consolidate_state_dict(to=0)` on all ranks before rank 0 saves.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.whole:
             return
         for event in program.events(ShardedState):

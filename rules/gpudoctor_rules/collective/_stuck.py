@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location
+from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
-from gpudoctor.rule import Recording, Rule
+from gpudoctor.rule import Findings, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Crash, Pass, Process, StackFrame, Waiting
@@ -32,7 +32,7 @@ class Stuck:
     because: tuple[tuple[str, Location | None], ...]
 
 
-def standstill(rule: Rule, recording: Recording, remedy: str) -> Iterator[Finding]:
+def standstill(rule: Rule, recording: Recording, remedy: str) -> Findings:
     """The mistake of this rule, where it is what ended the progress of the ranks."""
     left = _stuck(recording)
     if left is not None and left.code == rule.code:

@@ -26,7 +26,6 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.barrier.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, in_last_round, training_loop, trains
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Loop
@@ -47,14 +46,13 @@ if TYPE_CHECKING:
 
 class BarrierEveryStep(Rule):
     code = "GPU511"
-    name = "barrier-every-step"
     severity = Severity.PERF
     of_ranks = True
     shows_when = ("distributed", "trained")
     needs = (Collective,)
     looks_at = ((Collective, "waits"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         timed = _before_a_clock(program)
         found: dict[Loop, list[Collective]] = {}
         waited: set[tuple[Location, ...]] = set()
@@ -77,7 +75,7 @@ class BarrierEveryStep(Rule):
                 place = entered_in(barriers[0], loop, (each for each in same if each.led_there not in waited))
                 yield self._finding(place, loop, *barriers)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             barriers = [each for each in rank.collectives if each.name == "barrier" and each.place is not None]
             first = rank.steps[0].at if rank.steps else 0.0

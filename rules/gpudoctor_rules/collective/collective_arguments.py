@@ -29,12 +29,10 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.broadcas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.record import dataclass
-from gpudoctor.rule import CrashText, Program, Recording, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Recording, Rule
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,6 @@ BY_RANK = {"list on every rank": EVERYWHERE, "list on no rank": NOWHERE}
 
 class CollectiveArguments(Rule):
     code = "GPU514"
-    name = "collective-arguments"
     severity = Severity.ERROR
     errors = (
         "ValueError: Must specify global_rank or group_rank",
@@ -93,7 +90,7 @@ class CollectiveArguments(Rule):
         remedy="Give the rank that sends or receives, as `src=0` or `dst=0`, and a list of results on that rank only.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Alone, a program mostly skips these calls: the mistake waits for the second process.
         for event in program.events(Collective):
             remark = _remark(program, event)
@@ -107,7 +104,7 @@ class CollectiveArguments(Rule):
                 because=[("called from here", call) for call in event.context.calls[-1:]],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks:
             into_one = next((each for each in rank.gathered_into_one if each.place is not None), None)
             if into_one is not None and into_one.place is not None:

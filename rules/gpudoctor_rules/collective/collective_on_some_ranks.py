@@ -29,12 +29,10 @@ ranks with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, story
 from gpudoctor_rules.collective._together import lonely_collectives
@@ -42,7 +40,6 @@ from gpudoctor_rules.collective._together import lonely_collectives
 
 class CollectiveOnSomeRanks(Rule):
     code = "GPU501"
-    name = "collective-on-some-ranks"
     severity = Severity.ERROR
     errors = (
         *STUCK,
@@ -56,7 +53,7 @@ class CollectiveOnSomeRanks(Rule):
     needs = (Collective,)
     looks_at = ((Collective, "rank_guards"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # In one process a collective returns at once, whoever calls it.
         for place, events, _ in lonely_collectives(program):
             event = events[0]
@@ -72,7 +69,7 @@ class CollectiveOnSomeRanks(Rule):
                 needs=parted_by(events),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._stuck import standstill
 
         return standstill(

@@ -29,12 +29,12 @@ https://docs.pytorch.org/docs/stable/distributed.html#collective-functions; run 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ Side = tuple[Hashable, ...]
 
 class CollectivesInDifferentOrder(Rule):
     code = "GPU512"
-    name = "collectives-in-different-order"
     severity = Severity.ERROR
     errors = (*MISMATCH, *STUCK)
     stops = True
@@ -54,7 +53,7 @@ class CollectivesInDifferentOrder(Rule):
     needs = (Collective,)
     looks_at = ((Collective, "rank_guards"), (Collective, "unordered"))
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Alone, any order will do.
         yield from self._swapped(program)
         for event in program.events(Collective):
@@ -70,12 +69,12 @@ class CollectivesInDifferentOrder(Rule):
                 because=[("the set is iterated over here", loop.location)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._stuck import standstill
 
         return standstill(self, recording, "Call the collectives in one order on all ranks.")
 
-    def _swapped(self, program: Program) -> Iterator[Finding]:
+    def _swapped(self, program: Program) -> Findings:
         sides = _sides(program)
         for (where, guard), mine in sides.items():
             # Each pair of sides is looked at once.

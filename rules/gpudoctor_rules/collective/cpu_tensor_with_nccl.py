@@ -25,20 +25,17 @@ https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 
 class CpuTensorWithNccl(Rule):
     code = "GPU510"
-    name = "cpu-tensor-with-nccl"
     severity = Severity.ERROR
     errors = (*NO_BACKEND, "RuntimeError: Tensors must be CUDA and dense")
     stops = True
@@ -46,7 +43,7 @@ class CpuTensorWithNccl(Rule):
     needs = (Collective,)
     looks_at = ((Collective, "on_cpu"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # The default backend and `cpu:gloo,cuda:nccl` serve both.
         made = _nccl_alone(program)
         if made is None:

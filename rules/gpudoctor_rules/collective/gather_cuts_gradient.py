@@ -28,17 +28,14 @@ CPU ranks with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 
 class GatherCutsGradient(Rule):
     code = "GPU507"
-    name = "gather-cuts-gradient"
     severity = Severity.ERROR
     errors = ("RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",)
     stops = True
@@ -54,7 +51,7 @@ class GatherCutsGradient(Rule):
         when="suspected",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Alone, nothing is gathered.
         for event in program.events(Backward):
             for mark in sorted(event.cuts, key=lambda each: each.place):

@@ -25,13 +25,12 @@ CPU ranks with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.questions.loop_rounds import in_every_round, trains
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Loop
@@ -39,13 +38,12 @@ if TYPE_CHECKING:
 
 class GroupMadeInLoop(Rule):
     code = "GPU515"
-    name = "group-made-in-loop"
     severity = Severity.PERF
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "makes_group"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # In one process a group costs nothing.
         for event in program.events(Collective):
             # Subgroups and device meshes are logged under the same name.
@@ -63,7 +61,7 @@ class GroupMadeInLoop(Rule):
                     by=event,
                 )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             for at in sorted({each.place for each in rank.subgroups if each.place is not None}):
                 made = [each.step for each in rank.subgroups if each.place == at]

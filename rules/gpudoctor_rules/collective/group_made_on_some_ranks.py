@@ -28,11 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import reached_alone, story
 
@@ -41,7 +41,6 @@ AMONG_MEMBERS = "use_local_synchronization"
 
 class GroupMadeOnSomeRanks(Rule):
     code = "GPU508"
-    name = "group-made-on-some-ranks"
     severity = Severity.ERROR
     errors = STUCK
     stops = True
@@ -50,7 +49,7 @@ class GroupMadeOnSomeRanks(Rule):
     needs = (Collective,)
     looks_at = ((Collective, "makes_group"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # A group of one process is made at once.
         # Groups that ask their members alone need nobody else.
         making = [event for event in program.events(Collective) if _is_for_all(event)]
@@ -75,7 +74,7 @@ class GroupMadeOnSomeRanks(Rule):
                     because=[("called from here", call) for call in event.context.calls[-2:]],
                 )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._stuck import standstill
 
         remedy = "Call `new_group` on all ranks, in the same order, also on those that are no members."

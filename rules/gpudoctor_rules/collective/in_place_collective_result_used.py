@@ -26,12 +26,10 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.all_redu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.collective import ResultUsed
 from gpudoctor.lint.repair.repair import Repair, Unassign
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 _NO_TENSOR = "a collective returns a handle or nothing, not a tensor"
 _GIVEN = "Use the tensor that was given to the collective: it holds the result."
@@ -39,7 +37,6 @@ _GIVEN = "Use the tensor that was given to the collective: it holds the result."
 
 class InPlaceCollectiveResultUsed(Rule):
     code = "GPU504"
-    name = "in-place-collective-result-used"
     severity = Severity.ERROR
     errors = (
         "AttributeError: 'NoneType' object has no attribute 'item'",
@@ -56,7 +53,7 @@ class InPlaceCollectiveResultUsed(Rule):
         CrashText("'NoneType' object has no attribute", because=_NO_TENSOR, remedy=_GIVEN, when="suspected"),
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(ResultUsed):
             yield self.found(
                 at=event.collective_at,

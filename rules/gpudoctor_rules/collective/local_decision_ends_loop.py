@@ -45,7 +45,7 @@ from gpudoctor.lint.events.process import Caught, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_clock, asks_output, asks_own_reading, asks_signal
-from gpudoctor.rule import CrashText, Program, Recording, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
 from gpudoctor_rules.collective._sides import story, without_partner
@@ -62,7 +62,6 @@ WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the progr
 
 class LocalDecisionEndsLoop(Rule):
     code = "GPU503"
-    name = "local-decision-ends-loop"
     severity = Severity.WARNING
     errors = (*STUCK, REFUSED)
     stops = True
@@ -79,7 +78,7 @@ class LocalDecisionEndsLoop(Rule):
         (Collective, "local_guards"), (Caught, "loops"),
     )  # fmt: skip
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         together = list(steps_together(program))
         told: set[Location] = set()
         on_the_rank = ((event, None) for event in _on_the_rank(program))
@@ -120,7 +119,7 @@ class LocalDecisionEndsLoop(Rule):
             doubt="It takes an error that the other ranks do not have.",
         )
 
-    def _left_out(self, program: Program, together: list[JointStep], told: set[Location]) -> Iterator[Finding]:
+    def _left_out(self, program: Program, together: list[JointStep], told: set[Location]) -> Findings:
         """What a rank does not take part in, where it stands under a test of its own data."""
         for step, guard in _left_out(program, together):
             place = step.event.location
@@ -142,7 +141,7 @@ class LocalDecisionEndsLoop(Rule):
                 cause=first.atom.place,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._stuck import standstill
 
         yield from super().in_run(recording)

@@ -27,17 +27,16 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.all_redu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.collective import Collective, Discard
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
@@ -48,12 +47,11 @@ RETURNED = "leaves its argument as it is and returns the result, which is droppe
 
 class ReducedTemporary(Rule):
     code = "GPU513"
-    name = "reduced-temporary"
     severity = Severity.ERROR
     of_ranks = True
     needs = (Collective,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Alone, the sum is what was passed in.
         dropped = {event.value for event in program.events(Discard)}
         for event in program.events(Collective):
@@ -72,7 +70,7 @@ class ReducedTemporary(Rule):
                 continue
             yield self.found(at=event.location, message=f"`{event.call}` {message}", remedy=remedy)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._numbers import added_up, answers, told
 
         for line in added_up(recording):

@@ -25,16 +25,15 @@ with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import SchedulerStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor_rules.collective._numbers import SummedNumber
@@ -45,13 +44,12 @@ ON_ONE = "Show it on that rank only, or let"
 
 class ReducedValueOffDestination(Rule):
     code = "GPU505"
-    name = "reduced-value-off-destination"
     severity = Severity.WARNING
     of_ranks = True
     needs = (MetricShown, SchedulerStep)
     looks_at = ((MetricShown, "shards"), (SchedulerStep, "shards"))
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Alone, rank 0 is the only one, and has the sum.
         told: set[Location] = set()
         for use in program.events(MetricShown, SchedulerStep):
@@ -73,7 +71,7 @@ class ReducedValueOffDestination(Rule):
                 because=[("it is reduced here", mark.place), (f"and {used} here", use.location)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._numbers import added_up, answers, of_one_round, told
 
         # A rank that says whose number it shows may show its own.

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
@@ -47,7 +47,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_bounds import goes_by_size, parting_bound
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._together import JointStep, steps_together
 
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 class RoundsDifferBetweenRanks(Rule):
     code = "GPU517"
-    name = "rounds-differ-between-ranks"
     severity = Severity.WARNING
     errors = STUCK
     stops = True
@@ -65,7 +64,7 @@ class RoundsDifferBetweenRanks(Rule):
     of_ranks = True
     needs = (Backward, Collective, Forward)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence():
             return
         told: set[Location] = set()
@@ -90,12 +89,12 @@ class RoundsDifferBetweenRanks(Rule):
                 doubt="All samples may happen to be of one size.",
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._stuck import standstill
 
         return standstill(self, recording, "Let all ranks make the same number of iterations.")
 
-    def _begun_apart(self, step: JointStep, told: set[Location]) -> Iterator[Finding]:
+    def _begun_apart(self, step: JointStep, told: set[Location]) -> Findings:
         """`if rank == 0: begin = checkpoint["epoch"]`, then `for epoch in range(begin, epochs)`."""
         loop, asked = next(((loop, test) for loop in step.event.loops if (test := parting_bound(loop))), (None, None))
         if loop is None or asked is None or loop.location in told or "join" in step.event.context.contexts:

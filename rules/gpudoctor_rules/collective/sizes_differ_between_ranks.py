@@ -29,12 +29,10 @@ CPU ranks with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, NCCL_TIMEOUT
 
 REMEDY = "Gather the sizes first, pad to the largest one, and cut after it; or use `dist.all_gather_object`, or sums."
@@ -42,7 +40,6 @@ REMEDY = "Gather the sizes first, pad to the largest one, and cut after it; or u
 
 class SizesDifferBetweenRanks(Rule):
     code = "GPU518"
-    name = "sizes-differ-between-ranks"
     severity = Severity.ERROR
     errors = (*MISMATCH[1:], *NCCL_TIMEOUT)
     stops = True
@@ -51,7 +48,7 @@ class SizesDifferBetweenRanks(Rule):
     needs = (Collective,)
     looks_at = ((Collective, "picked"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Alone, any size will do.
         right = [event for event in program.events(Collective) if event.picked is None]
         for event in program.events(Collective):
@@ -66,7 +63,7 @@ class SizesDifferBetweenRanks(Rule):
                 because=[("as many are taken here as the data says", picked.place)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._stuck import of_unlike_sizes
 
         for place, message in of_unlike_sizes(recording):

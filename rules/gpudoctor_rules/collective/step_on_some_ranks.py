@@ -28,10 +28,9 @@ lucidrains/DALLE-pytorch#268 (each rank has a learning rate of its own); run on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.events.collective import Collective
@@ -39,7 +38,7 @@ from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, SchedulerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import DriftText, Program, Rule
+from gpudoctor.rule import DriftText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
@@ -53,7 +52,6 @@ TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer
 
 class StepOnSomeRanks(Rule):
     code = "GPU516"
-    name = "step-on-some-ranks"
     severity = Severity.ERROR
     errors = STUCK
     shows_when = ("distributed", "trained")
@@ -70,7 +68,7 @@ class StepOnSomeRanks(Rule):
         (MakeOptimizer, "rate_of_own"),
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.managed_by:
             return
         steps: list[TrainingStep] = list(program.events(OptimizerStep))
@@ -92,7 +90,7 @@ class StepOnSomeRanks(Rule):
                 needs=parted_by(events),
             )
 
-    def _by_own_numbers(self, program: Program, backwards: list[Backward]) -> Iterator[Finding]:
+    def _by_own_numbers(self, program: Program, backwards: list[Backward]) -> Findings:
         """All ranks step, each with a learning rate of its own."""
         for event in program.events(SchedulerStep, MakeOptimizer):
             how = _own_number(event)

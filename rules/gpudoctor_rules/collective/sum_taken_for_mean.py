@@ -25,23 +25,20 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.ReduceOp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 
 class SumTakenForMean(Rule):
     code = "GPU506"
-    name = "sum-taken-for-mean"
     severity = Severity.WARNING
     of_ranks = True
     needs = (MetricShown,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # The sum of one rank is its own mean.
         for report in program.events(MetricShown):
             for mark in sorted(_sums(report), key=lambda each: each.place):
@@ -54,7 +51,7 @@ class SumTakenForMean(Rule):
                     because=[("it is shown here", report.location)],
                 )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._numbers import added_up, answers
 
         # That the number was a mean, and not a count, is told by the code.

@@ -25,15 +25,14 @@ pytorch/pytorch#38375; run on two CPU ranks with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard, ReadTooEarly, ResultUsed, StartWork, WorkDone
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Work
@@ -41,12 +40,11 @@ if TYPE_CHECKING:
 
 class WorkNotWaited(Rule):
     code = "GPU509"
-    name = "work-not-waited"
     severity = Severity.ERROR
     of_ranks = True
     needs = (ReadTooEarly, StartWork)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Alone, a collective is done when it returns.
         told: set[Location] = set()
         for read in program.events(ReadTooEarly):
@@ -69,7 +67,7 @@ class WorkNotWaited(Rule):
             )
         yield from self._never(program, told)
 
-    def _never(self, program: Program, told: set[Location]) -> Iterator[Finding]:
+    def _never(self, program: Program, told: set[Location]) -> Findings:
         """Work that nobody ever waits for, in a program of which all was seen."""
         if not program.whole or program.cut_short:
             return
@@ -90,7 +88,7 @@ class WorkNotWaited(Rule):
                 doubt="Where nothing uses the tensor any more, no harm is done.",
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         drift = recording.drift
         early = next((each for rank in recording.ranks for each in rank.stepped_early), None)
         # Something else may have waited, as a barrier behind it does.

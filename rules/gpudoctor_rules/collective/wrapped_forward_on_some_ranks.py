@@ -41,7 +41,7 @@ torch 2.13: a model with batch norm hangs, at the latest after the last epoch; o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -53,7 +53,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.lint.repair.snippets import model_inside
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import lonely_collectives, sharded_in_place
@@ -68,7 +68,6 @@ _TOGETHER = "Let every rank make this call, and only one use the result."
 
 class WrappedForwardOnSomeRanks(Rule):
     code = "GPU502"
-    name = "wrapped-forward-on-some-ranks"
     severity = Severity.ERROR
     errors = STUCK
     stops = True
@@ -78,7 +77,7 @@ class WrappedForwardOnSomeRanks(Rule):
     needs = (Forward,)
     looks_at = ((Collective, "rank_guards"), (Forward, "rank_guards"), (Forward, "unsynced"))
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # A call that is left to some ranks by mistake is told once, by the collectives that it leads to.
         told = {place for place, _, _ in lonely_collectives(program)}
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.
@@ -112,7 +111,7 @@ class WrappedForwardOnSomeRanks(Rule):
         if program.managed_by == {"deepspeed"}:
             yield from self._generated(program)
 
-    def _generated(self, program: Program) -> Iterator[Finding]:
+    def _generated(self, program: Program) -> Findings:
         for event in program.events(Forward):
             if event.unsynced and not event.rank_guards:
                 synced = SetArgument(event.location, "synced_gpus", ("True",), lacking=True)
@@ -139,7 +138,7 @@ class WrappedForwardOnSomeRanks(Rule):
             needs=parted_by(events),
         )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._stuck import standstill
 
         return standstill(

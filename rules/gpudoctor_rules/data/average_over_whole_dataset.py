@@ -25,13 +25,12 @@ ray-project/ray#30771; https://docs.pytorch.org/docs/stable/data.html#torch.util
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.reporting import Averaged, MetricShown
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
@@ -41,12 +40,11 @@ if TYPE_CHECKING:
 
 class AverageOverWholeDataset(Rule):
     code = "GPU317"
-    name = "average-over-whole-dataset"
     severity = Severity.WARNING
     of_ranks = True
     needs = (Averaged,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence() or program.cut_short:
             return
         trained = trained_with(program)
@@ -70,7 +68,7 @@ class AverageOverWholeDataset(Rule):
                 ],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.data._seen import drawn_of
 
         # The division stands in the code; what was summed, and that it is all that there is, in the run.

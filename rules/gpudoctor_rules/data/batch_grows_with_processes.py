@@ -25,14 +25,13 @@ https://arxiv.org/abs/1706.02677 (linear scaling and warm-up), https://docs.pyto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import MakeOptimizer
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.data._passes import is_name, trained_with
 
 if TYPE_CHECKING:
@@ -41,11 +40,10 @@ if TYPE_CHECKING:
 
 class BatchGrowsWithProcesses(Rule):
     code = "GPU322"
-    name = "batch-grows-with-processes"
     severity = Severity.WARNING
     needs = (InitGroup, Iterate)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.lacks_group is None:
             return
         optimizer = next(program.events(MakeOptimizer), None)

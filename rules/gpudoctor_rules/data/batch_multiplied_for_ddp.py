@@ -26,13 +26,12 @@ Lightning-AI/pytorch-lightning#3706, Lightning-AI/pytorch-lightning#4878, facebo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.events.data_loading import Iterate
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, is_name, samplers_of, trained_with
 
 if TYPE_CHECKING:
@@ -47,12 +46,11 @@ REMEDY = (
 
 class BatchMultipliedForDdp(Rule):
     code = "GPU313"
-    name = "batch-multiplied-for-ddp"
     severity = Severity.WARNING
     of_ranks = True
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence():
             return
         for loader, found in trained_with(program).items():
@@ -71,7 +69,7 @@ class BatchMultipliedForDdp(Rule):
                 ],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # That the number is a product stands in the code alone; how large the batch became, in the run.
         if self.code not in recording.suspected:
             return

@@ -26,14 +26,13 @@ pytorch/pytorch#77154, crosszamirski/WS-DINO#1, Lightning-AI/pytorch-lightning#1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.lint.questions.made_of import is_length
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import (
     escapes,
     repeating_loop,
@@ -52,13 +51,12 @@ SUBSET, WEIGHTED = f"{TORCH}SubsetRandomSampler", f"{TORCH}WeightedRandomSampler
 
 class CustomSamplerNotSharded(Rule):
     code = "GPU311"
-    name = "custom-sampler-not-sharded"
     severity = Severity.ERROR
     shows_when = ("all_read_data",)
     of_ranks = True
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or not program.whole or program.shared_out:
             return
         # A sampler may be wrapped into one that shards it.
@@ -93,7 +91,7 @@ class CustomSamplerNotSharded(Rule):
                 severity=Severity.WARNING if drawn else None,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.data._seen import whole_on_every_rank
 
         for each in whole_on_every_rank(recording):

@@ -26,13 +26,11 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.data._passes import LearningPass, is_name, trained_with
 
 LARGEST = 256
@@ -41,11 +39,10 @@ LARGEST = 256
 
 class DataParallelBatchNotScaled(Rule):
     code = "GPU319"
-    name = "data-parallel-batch-not-scaled"
     severity = Severity.INFO
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.managed_by or not program.has(Wrap):
             return
         for loader, found in trained_with(program).items():

@@ -30,15 +30,14 @@ https://docs.pytorch.org/tutorials/intermediate/TP_tutorial.html, pytorch/torcht
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.rank import RankKind, SizeKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import ForwardShared
 from gpudoctor.lint.events.option_defaults import left_out
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, samplers_of, trained_with
 
 if TYPE_CHECKING:
@@ -54,13 +53,12 @@ FOR_ALL = "Leave the sampler out, and give all ranks the same seed: each batch i
 
 class DataSplitOverModelParallel(Rule):
     code = "GPU321"
-    name = "data-split-over-model-parallel"
     severity = Severity.ERROR
     shows_when = ("ranks.cut_up", "ranks.training_passes")
     of_ranks = True
     needs = (ForwardShared,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence() or program.shared_out:
             return
         for loader, training in trained_with(program).items():
@@ -81,7 +79,7 @@ class DataSplitOverModelParallel(Rule):
                         ],
                     )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         firsts = {rank.rank: rank.training_passes[0] for rank in recording.ranks if rank.training_passes}
         for cut in recording.ranks[0].cut_up if recording.distributed else ():
             # What they exchange before the first backward may be their batches.

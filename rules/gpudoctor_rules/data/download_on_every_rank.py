@@ -26,16 +26,15 @@ pytorch/tutorials#3065, mosaicml/composer#1201, Lightning-AI/pytorch-lightning#1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.snippets import first_goes_ahead
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Process, Written
@@ -45,7 +44,6 @@ REMEDY = "Let `if local_rank == 0:` download it, then `dist.barrier()`, then ope
 
 class DownloadOnEveryRank(Rule):
     code = "GPU314"
-    name = "download-on-every-rank"
     severity = Severity.WARNING
     errors = (
         "RuntimeError: Dataset not found or corrupted. You can use download=True to download it",
@@ -53,7 +51,7 @@ class DownloadOnEveryRank(Rule):
     )
     needs = (Download,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or program.managed_by - program.leaving("downloads"):
             return
         found = [
@@ -76,7 +74,7 @@ class DownloadOnEveryRank(Rule):
             ],
         )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         writers: dict[tuple[str, str], list[tuple[Process, Written]]] = {}
         for rank in recording.ranks:
             for file in _downloaded(rank):

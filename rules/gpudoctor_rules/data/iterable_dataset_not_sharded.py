@@ -29,14 +29,13 @@ huggingface/datasets#3423, Lightning-AI/pytorch-lightning#15734.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.events.data_loading import Streamed, StreamLoaded
 from gpudoctor.lint.questions.whole_data import stream_behind
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, trained_together, trained_with, where_averaged
 
 if TYPE_CHECKING:
@@ -45,12 +44,11 @@ if TYPE_CHECKING:
 
 class IterableDatasetNotSharded(Rule):
     code = "GPU309"
-    name = "iterable-dataset-not-sharded"
     severity = Severity.ERROR
     shows_when = ("distributed", "ranks.training_passes.iterable")
     needs = (Streamed, StreamLoaded)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         program = program.of_ranks
         if not program.whole or program.streams_shared_out:
             return
@@ -71,7 +69,7 @@ class IterableDatasetNotSharded(Rule):
             if told is not None:
                 yield from self._of(program, loader, training, stream, told)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         passes = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
         if not recording.distributed or len(passes) < len(recording.ranks) or not all(each.iterable for each in passes):
             return
@@ -87,7 +85,7 @@ class IterableDatasetNotSharded(Rule):
 
     def _of(
         self, program: Program, loader: Loader, training: LearningPass, stream: Dataset, told: Streamed
-    ) -> Iterator[Finding]:
+    ) -> Findings:
         averaged = trained_together(program, training) if program.launched_in_several else None
         workers = loader.workers
         if told.same_on_ranks and averaged is not None:
@@ -108,9 +106,7 @@ class IterableDatasetNotSharded(Rule):
                 because=[("the stream is made here", stream.place), ("it is trained on here", training.start.location)],
             )
 
-    def _of_library(
-        self, program: Program, loader: Loader, training: LearningPass, source: StreamLoaded
-    ) -> Iterator[Finding]:
+    def _of_library(self, program: Program, loader: Loader, training: LearningPass, source: StreamLoaded) -> Findings:
         averaged = trained_together(program, training) if program.launched_in_several else None
         if averaged is None or loader.worker_init or program.cut_before(training.backward):
             return

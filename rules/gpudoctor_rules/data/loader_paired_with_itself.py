@@ -26,13 +26,12 @@ with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.questions.loop_bounds import pairs_with_itself
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.data._passes import samplers_of, training_passes
 
 if TYPE_CHECKING:
@@ -41,12 +40,11 @@ if TYPE_CHECKING:
 
 class LoaderPairedWithItself(Rule):
     code = "GPU323"
-    name = "loader-paired-with-itself"
     severity = Severity.WARNING
     of_ranks = True
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence():
             return
         paired = _paired(program)

@@ -26,7 +26,6 @@ https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
@@ -35,7 +34,7 @@ from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.data_loading import ItemRead, Iterate, MakeLoader
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.repair.repair import Repair, SetArgument, SetArguments
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with
 
 if TYPE_CHECKING:
@@ -48,13 +47,12 @@ PICTURES = "torchvision.datasets."
 
 class LoaderStarvesGpu(Rule):
     code = "GPU318"
-    name = "loader-starves-gpu"
     severity = Severity.PERF
     fix_safety = Safety.UNSAFE
     shows_when = ("ranks.training_passes",)
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Those only put a sampler in place: workers and memory stay as the program has said.
         if program.managed_by - program.leaving("loaders"):
             return
@@ -77,7 +75,7 @@ class LoaderStarvesGpu(Rule):
                 told.add(made)
                 yield self._not_pinned(late, made)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         slow = ((rank, each, *_waited(rank, each)) for rank in recording.ranks for each in rank.training_passes)
         # Data that lies in memory is there at once, whoever fetches it.
         worth = [

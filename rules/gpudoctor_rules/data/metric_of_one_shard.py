@@ -29,10 +29,10 @@ pytorch/pytorch#25162, facebookresearch/deit#24, roboflow/rf-detr#1507.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.acting_place import parting
@@ -42,7 +42,7 @@ from gpudoctor.lint.events.reporting import MetricShown, Scored
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.made_of import functions_behind, tensors_behind
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import trained_with
 
 if TYPE_CHECKING:
@@ -70,12 +70,11 @@ TAKE_WHAT_THERE_IS = frozenset(("lightning", "transformers"))
 
 class MetricOfOneShard(Rule):
     code = "GPU312"
-    name = "metric-of-one-shard"
     severity = Severity.WARNING
     of_ranks = True
     needs = (Scored, MetricShown)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Most trainers reduce what they log; these leave that to the program.
         if not program.managed_by <= WITH_FRAMEWORK.keys():
             return
@@ -115,7 +114,7 @@ class MetricOfOneShard(Rule):
                 ],
             )
 
-    def _means_of_ratios(self, program: Program) -> Iterator[Finding]:
+    def _means_of_ratios(self, program: Program) -> Findings:
         """What each rank has measured of its own shard is averaged: that is no measure of all of them."""
         measured = {each.location: each.call for each in program.events(Scored)}
         if not measured or any(each.effect.gathers for each in program.events(Collective)):
@@ -136,7 +135,7 @@ class MetricOfOneShard(Rule):
                     "predictions of all ranks first.",
                 )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.data._seen import drawn_of
 
         # What is shown of it stands in the code; that nothing was put together before, in the run.

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate, MakeLoader
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
@@ -55,7 +55,7 @@ from gpudoctor.lint.repair.repair import (
     Source,
 )
 from gpudoctor.lint.repair.snippets import own_sharing
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import (
     LearningPass,
     escapes,
@@ -73,14 +73,13 @@ if TYPE_CHECKING:
 
 class MissingDistributedSampler(Rule):
     code = "GPU301"
-    name = "missing-distributed-sampler"
     severity = Severity.ERROR
     shows_when = ("all_read_data",)
     fix_safety = Safety.UNSAFE
     of_ranks = True
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Frameworks replace the sampler when they prepare the loader.
         if not program.launched_in_several or not program.whole or program.shared_out:
             return
@@ -111,7 +110,7 @@ class MissingDistributedSampler(Rule):
                 repair=None if shares or _leave_out(averaged) else _share_out(program, loader, training),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.data._seen import whole_on_every_rank
 
         for each in whole_on_every_rank(recording):

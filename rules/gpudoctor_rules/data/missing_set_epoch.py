@@ -27,25 +27,22 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.data_loading import Iterate, MakeSampler
 from gpudoctor.lint.events.training_step import MakeOptimizer, OptimizerStep
 from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 
 
 class MissingSetEpoch(Rule):
     code = "GPU302"
-    name = "missing-set-epoch"
     severity = Severity.WARNING
     # The call only changes a seed that all ranks share.
     fix_safety = Safety.SAFE
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # A notebook is started by itself, and may be one of several processes all the same.
         program = program.of_ranks
         # What is only evaluated, with gradients or without, may be read in any order.
@@ -75,7 +72,7 @@ class MissingSetEpoch(Rule):
                 repair=_tell(program, each),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.data._seen import same_order_again
 
         for first, second in same_order_again(recording):

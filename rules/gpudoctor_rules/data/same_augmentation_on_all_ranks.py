@@ -35,16 +35,16 @@ open-mmlab/mmdetection#1083.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.data_loading import Augments, DrawsNoise
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import batch_loop
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 
 if TYPE_CHECKING:
@@ -67,13 +67,12 @@ _GENERATORS = {
 
 class SameAugmentationOnAllRanks(Rule):
     code = "GPU315"
-    name = "same-augmentation-on-all-ranks"
     severity = Severity.PERF
     advises_if_named = True
     of_ranks = True
     needs = (Augments, DrawsNoise)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         together = program.launched_in_several and not program.managed_by - program.leaving("seeds")
         seed = _common_seed(program) if together else None
         if seed is None:
@@ -94,7 +93,7 @@ class SameAugmentationOnAllRanks(Rule):
         elif program.presence() and program.absence():
             yield from self._augmented(program, seed)
 
-    def _augmented(self, program: Program, seed: SeedSet) -> Iterator[Finding]:
+    def _augmented(self, program: Program, seed: SeedSet) -> Findings:
         augments = next(program.events(Augments), None)
         if augments is None:
             return
@@ -116,7 +115,7 @@ class SameAugmentationOnAllRanks(Rule):
             )
             return
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # Most of what is drawn alike is dropout and augmentation, which is mere advice.
         if self.code not in recording.suspected:
             return

@@ -23,14 +23,13 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.questions.whole_data import shares_nothing
 from gpudoctor.lint.repair.repair import Holds, RemoveArgument, Repair, SetArgument
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with, unused_samplers
 
 if TYPE_CHECKING:
@@ -39,13 +38,12 @@ if TYPE_CHECKING:
 
 class SamplerNotPassed(Rule):
     code = "GPU307"
-    name = "sampler-not-passed"
     severity = Severity.ERROR
     shows_when = ("all_read_data",)
     fix_safety = Safety.UNSAFE
     needs = (MakeSampler,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # That no loader is given the sampler is an absence: everything must have been read.
         if program.shared_out or not program.absence(knows=program.frameworks):
             return
@@ -67,7 +65,7 @@ class SamplerNotPassed(Rule):
                 repair=_hand_over(sampler, training.loader),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.data._seen import whole_on_every_rank
 
         for each in whole_on_every_rank(recording):

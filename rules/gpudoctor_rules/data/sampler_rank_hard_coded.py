@@ -31,10 +31,10 @@ innnky/so-vits-svc#70.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.events.data_loading import MakeSampler
@@ -45,7 +45,7 @@ from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.made_of import agreed_part
 from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
@@ -57,14 +57,13 @@ FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process 
 
 class SamplerRankHardCoded(Rule):
     code = "GPU305"
-    name = "sampler-rank-hard-coded"
     severity = Severity.ERROR
     shows_when = ("all_read_data",)
     errors = NO_SUCH_RANK
     fix_safety = Safety.UNSAFE
     needs = (MakeSampler,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         program = program.of_ranks
         # A framework may number its processes in another way, or set the sampler's rank later. What these leave to the
         # program, they read as it is.
@@ -75,7 +74,7 @@ class SamplerRankHardCoded(Rule):
             if sampler.distributed and not program.without_others(event):
                 yield from self._of(program, event)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         told = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
         if not recording.distributed or len(told) < len(recording.ranks) or told[0].made is None:
             return
@@ -97,7 +96,7 @@ class SamplerRankHardCoded(Rule):
                 remedy="Leave `seed` out, or give all ranks the same.",
             )
 
-    def _of(self, program: Program, event: MakeSampler) -> Iterator[Finding]:
+    def _of(self, program: Program, event: MakeSampler) -> Findings:
         sampler, alone = event.sampler, _is_alone(program, event)
         rank, replicas = _only(sampler.rank), _only(sampler.replicas)
         alone_told = replicas is not None and replicas.in_python == 1

@@ -24,17 +24,14 @@ The text is that of torch 2.13, run here; https://docs.pytorch.org/docs/stable/d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.events.data_loading import MakeLoader
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 
 class SamplerWithIterableDataset(Rule):
     code = "GPU310"
-    name = "sampler-with-iterable-dataset"
     severity = Severity.ERROR
     errors = (
         "ValueError: DataLoader with IterableDataset: expected unspecified sampler option, but got "
@@ -50,7 +47,7 @@ class SamplerWithIterableDataset(Rule):
         remedy="Leave `sampler` out, and let the data set itself give each rank and each worker its shard.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(MakeLoader):
             loader = event.loader
             if loader.managed or not event.of_stream:

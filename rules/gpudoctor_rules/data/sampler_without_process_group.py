@@ -27,17 +27,16 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 from gpudoctor_rules.data._passes import first_name
 
@@ -47,13 +46,12 @@ if TYPE_CHECKING:
 
 class SamplerWithoutProcessGroup(Rule):
     code = "GPU304"
-    name = "sampler-without-process-group"
     severity = Severity.ERROR
     shows_when = ("not distributed", "ranks.training_passes")
     errors = NO_GROUP
     needs = (MakeSampler,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if (
             not program.whole
             or program.managed_by
@@ -76,7 +74,7 @@ class SamplerWithoutProcessGroup(Rule):
                 because=[("DataParallel runs all GPUs from this one process", _data_parallel(program, event))],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         if recording.distributed:
             return
         for rank in recording.ranks:

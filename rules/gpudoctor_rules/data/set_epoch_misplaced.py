@@ -29,7 +29,6 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -37,7 +36,7 @@ from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 
 if TYPE_CHECKING:
@@ -46,12 +45,11 @@ if TYPE_CHECKING:
 
 class SetEpochMisplaced(Rule):
     code = "GPU306"
-    name = "set-epoch-misplaced"
     severity = Severity.WARNING
     errors = ("AttributeError: 'DataLoader' object has no attribute 'set_epoch'",)
     needs = (Iterate, SetEpoch)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(SetEpoch):
             # The loaders that Accelerate prepares do have a `set_epoch`.
             if not isinstance(event.target, Loader) or program.is_caught(event, "AttributeError"):
@@ -68,7 +66,7 @@ class SetEpochMisplaced(Rule):
                 )
                 yield self._on_sampler(other, each, flaw)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.data._seen import same_order_again, told_differently
 
         at = None

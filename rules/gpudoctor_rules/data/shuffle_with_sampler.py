@@ -24,14 +24,13 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader, innn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair
-from gpudoctor.rule import SOME_PATHS, CrashText, Program, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Values
@@ -44,7 +43,6 @@ EXCLUSIVE = {
 
 class ShuffleWithSampler(Rule):
     code = "GPU303"
-    name = "shuffle-with-sampler"
     severity = Severity.ERROR
     errors = ("ValueError: sampler option is mutually exclusive with shuffle",)
     stops = True
@@ -57,7 +55,7 @@ class ShuffleWithSampler(Rule):
         remedy="Leave `shuffle` out: the sampler decides on the order.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(MakeLoader):
             loader = event.loader
             # Left out it is False for a loader.

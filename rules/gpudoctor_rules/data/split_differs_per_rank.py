@@ -33,18 +33,17 @@ Lightning-AI/pytorch-lightning#7728, Lightning-AI/pytorch-lightning#18638;
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.data_loading import Split
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Location, RankAgreement
@@ -56,13 +55,12 @@ SEEDED: Code = (Imported("torch.Generator"), "().manual_seed(42)")
 
 class SplitDiffersPerRank(Rule):
     code = "GPU308"
-    name = "split-differs-per-rank"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     of_ranks = True
     needs = (Split,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.managed_by - program.leaving("splits") or program.cut_short:
             return
         if not (program.launched_in_several if program.frameworks else program.presence()):
@@ -87,7 +85,7 @@ class SplitDiffersPerRank(Rule):
                 cause=None if split.own_generator else seeded or together.location,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.data._seen import parts_of
 
         parts = parts_of(recording)

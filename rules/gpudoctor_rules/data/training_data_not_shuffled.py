@@ -28,7 +28,6 @@ linyihaolyh/SRGAN-with-distributed-training.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -40,7 +39,7 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.layers import recurs
 from gpudoctor.lint.questions.unseen_deeds import may_mix_data
 from gpudoctor.lint.repair.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, first_name, repeating_loop, trained_with
 
 if TYPE_CHECKING:
@@ -52,13 +51,12 @@ FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
 
 class TrainingDataNotShuffled(Rule):
     code = "GPU320"
-    name = "training-data-not-shuffled"
     severity = Severity.WARNING
     shows_when = ("ranks.later_epochs",)
     fix_safety = Safety.SAFE
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.whole or _dealt_anew(program):
             return
         for loader, training in trained_with(program).items():
@@ -77,7 +75,7 @@ class TrainingDataNotShuffled(Rule):
                 continue
             yield self._of(_as_written(program, loader), sampler, epochs, training, program.has(SetEpoch))
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             passes = [each for each in rank.training_passes if each.ended and not each.iterable]
             for first in passes:

@@ -27,13 +27,11 @@ pytorch/pytorch#22584, microsoft/PyMarlin#80, https://docs.pytorch.org/tutorials
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Streamed
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
 
@@ -43,7 +41,6 @@ LETS_GO = frozenset({"join", "Join"})
 
 class UnevenBatches(Rule):
     code = "GPU316"
-    name = "uneven-batches"
     severity = Severity.ERROR
     errors = STUCK
     stops = True
@@ -51,7 +48,7 @@ class UnevenBatches(Rule):
     of_ranks = True
     needs = (Streamed,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.distributed or not program.whole or program.cut_short or program.shared_out:
             return
         by_pieces = {event.source: event.by_rank for event in program.events(Streamed) if event.by_pieces}
@@ -76,7 +73,7 @@ class UnevenBatches(Rule):
                 doubt="The pieces may happen to hold as many samples each.",
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         apart = recording.uneven
         if apart is not None and apart.going_on.place is not None:
             batches = apart.over.batches

@@ -22,13 +22,12 @@ https://docs.pytorch.org/tutorials/intermediate/model_parallel_tutorial.html, py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.placement import Crossed
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Tensor
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 class ActivationCrossesDevices(Rule):
     code = "GPU215"
-    name = "activation-crosses-devices"
     severity = Severity.ERROR
     errors = (
         "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and "
@@ -45,7 +43,7 @@ class ActivationCrossesDevices(Rule):
     stops = True
     needs = (Crossed,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # What comes of it meets the next layer in the same line.
         told: set[tuple[str, int]] = set()
         for event in program.events(Crossed):

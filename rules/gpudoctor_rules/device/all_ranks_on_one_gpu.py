@@ -56,7 +56,7 @@ from gpudoctor.lint.questions.devices_compared import (
 )
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
 from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own_device
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import (
     by_all,
@@ -76,13 +76,12 @@ if TYPE_CHECKING:
 
 class AllRanksOnOneGpu(Rule):
     code = "GPU204"
-    name = "all-ranks-on-one-gpu"
     severity = Severity.ERROR
     errors = (*DUPLICATE_GPU, *OUT_OF_MEMORY)
     fix_safety = Safety.UNSAFE
     needs = (DeviceUsed, Move)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if devices_managed(program):
             yield from self._beside_framework(program)
             return
@@ -131,7 +130,7 @@ class AllRanksOnOneGpu(Rule):
             severity=Severity.WARNING,
         )
 
-    def _beside_framework(self, program: Program) -> Iterator[Finding]:
+    def _beside_framework(self, program: Program) -> Findings:
         """A framework gives each rank a GPU, and the program puts something of its own on the first one."""
         if not program.launched_in_several or one_visible(program):
             return

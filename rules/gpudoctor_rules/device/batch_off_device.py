@@ -26,10 +26,10 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedData
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -42,7 +42,7 @@ from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Code, First, Holds, Repair
 from gpudoctor.lint.repair.snippets import moved_to
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device.move_discarded import MOVES
 
@@ -52,14 +52,13 @@ if TYPE_CHECKING:
 
 class BatchOffDevice(Rule):
     code = "GPU201"
-    name = "batch-off-device"
     severity = Severity.ERROR
     errors = TWO_DEVICES
     stops = True
     fix_safety = Safety.UNSAFE
     needs = (Mixed,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # `prepare` and trainers wrap loaders so that batches arrive on the device.
         if devices_managed(program):
             return

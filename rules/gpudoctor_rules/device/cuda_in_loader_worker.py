@@ -23,14 +23,13 @@ pytorch/pytorch#77159, pytorch/pytorch#40403, pytorch/pytorch#1494, PattanaikL/G
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import FORKED
 
 if TYPE_CHECKING:
@@ -39,13 +38,12 @@ if TYPE_CHECKING:
 
 class CudaInLoaderWorker(Rule):
     code = "GPU216"
-    name = "cuda-in-loader-worker"
     severity = Severity.ERROR
     errors = FORKED
     stops = True
     needs = (ItemOnGpu,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(ItemOnGpu):
             loader = event.loader
             if not _forks(loader):

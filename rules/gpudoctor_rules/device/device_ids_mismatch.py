@@ -27,7 +27,6 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedData
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
@@ -45,7 +44,7 @@ from gpudoctor.lint.questions.devices_compared import (
     on_first_rank,
     one_gpu,
 )
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 
 class DeviceIdsMismatch(Rule):
     code = "GPU208"
-    name = "device-ids-mismatch"
     severity = Severity.ERROR
     errors = (
         "RuntimeError: module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of "
@@ -70,7 +68,7 @@ class DeviceIdsMismatch(Rule):
         remedy="Give each rank its own GPU alone: `device_ids=[local_rank]`.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for wrap in program.events(Wrap):
             if wrap.kind is WrapperKind.DDP and (found := self._of_ddp(program, wrap)):
                 yield found

@@ -32,14 +32,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, InitGroup
 from gpudoctor.lint.questions.devices_compared import current_gpu, several_choose
 from gpudoctor.lint.repair.repair import After, Before, MoveUp, Repair
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
 from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_have_chosen_before, one_visible
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 class DeviceNeverSet(Rule):
     code = "GPU206"
-    name = "device-never-set"
     severity = Severity.WARNING
     errors = (
         *DUPLICATE_GPU,
@@ -59,7 +58,7 @@ class DeviceNeverSet(Rule):
     fix_safety = Safety.UNSAFE
     needs = (Collective, DeviceUsed, Wrap)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Who calls functions that nobody was seen to call may choose before.
         if not program.whole or not several_choose(program):
             return

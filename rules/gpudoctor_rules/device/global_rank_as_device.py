@@ -25,10 +25,9 @@ https://docs.pytorch.org/docs/stable/elastic/run.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import DeviceUsed
@@ -36,7 +35,7 @@ from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.questions.addresses import is_here
 from gpudoctor.lint.repair.repair import After, Code, Fresh, Holds, Repair, Substitute
 from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL, local_rank_of
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import INVALID_ORDINAL
 
 if TYPE_CHECKING:
@@ -47,13 +46,12 @@ if TYPE_CHECKING:
 
 class GlobalRankAsDevice(Rule):
     code = "GPU205"
-    name = "global-rank-as-device"
     severity = Severity.WARNING
     errors = INVALID_ORDINAL
     fix_safety = Safety.UNSAFE
     needs = (DeviceUsed, EnvironmentWrite, InitGroup)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # `mp.spawn` starts its processes on one node; of a library file the caller may know better.
         if program.world is not LaunchWorld.TORCHRUN or not program.whole or _one_node(program):
             return

@@ -27,24 +27,21 @@ inefficient"), pytorch/pytorch#150798, pytorch/pytorch#76865.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective, Pickled
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY, TWO_DEVICES
 
 
 class GpuTensorPickled(Rule):
     code = "GPU218"
-    name = "gpu-tensor-pickled"
     severity = Severity.WARNING
     errors = (*OUT_OF_MEMORY, *TWO_DEVICES)
     of_ranks = True
     needs = (Pickled,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence():
             return
         for event in program.events(Pickled):

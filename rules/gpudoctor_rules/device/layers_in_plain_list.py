@@ -29,26 +29,23 @@ https://discuss.pytorch.org/t/list-of-nn-module-in-a-nn-module/219.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 REMEDY = "Put them into `nn.ModuleList([...])`, or `nn.ModuleDict({...})` for a dict."
 
 
 class LayersInPlainList(Rule):
     code = "GPU212"
-    name = "layers-in-plain-list"
     severity = Severity.ERROR
     errors = ("AttributeError: 'Net' object has no attribute 'layer'",)
     fix_safety = Safety.SAFE
     # The layers are on the CPU when the first batch comes, so the run ends with an error that names no list.
     needs = (ModuleClassFlaw,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(ModuleClassFlaw):
             if event.flaw == "layer-dropped":
                 yield self.found(
@@ -70,7 +67,7 @@ class LayersInPlainList(Rule):
                 repair=_register(event),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         told: set[Location] = set()
         for hidden in (each for rank in recording.ranks for each in rank.hidden):
             if hidden.place is not None and hidden.place not in told:

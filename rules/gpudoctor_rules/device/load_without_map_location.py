@@ -38,14 +38,13 @@ from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.devices_compared import one_gpu, train_together
 from gpudoctor.lint.repair.repair import Repair, SetArgument
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import sees_own
 
 
 class LoadWithoutMapLocation(Rule):
     code = "GPU209"
-    name = "load-without-map-location"
     severity = Severity.WARNING
     errors = (
         *OUT_OF_MEMORY,
@@ -55,7 +54,7 @@ class LoadWithoutMapLocation(Rule):
     fix_safety = Safety.SAFE
     needs = (Load,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # In one process the copy goes where it is wanted anyway. What no framework is handed, none places.
         if program.managed_by - program.leaving("placing") or not train_together(program) or sees_own(program):
             return

@@ -28,11 +28,10 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
@@ -43,7 +42,7 @@ from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.devices_compared import device_called
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import moved_to, own_device
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
 
@@ -53,14 +52,13 @@ if TYPE_CHECKING:
 
 class ModelOffDevice(Rule):
     code = "GPU202"
-    name = "model-off-device"
     severity = Severity.ERROR
     errors = TWO_DEVICES
     stops = True
     fix_safety = Safety.UNSAFE
     needs = (Forward,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.managed_by - program.leaving("placing"):
             return
         taken = {each.given.core for each in program.events(Prepare)}

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -40,7 +40,7 @@ from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.questions.devices_compared import certain_device, device_called
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Repair, Source
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ CASTS = frozenset({"half", "float", "double", "bfloat16", "long", "int"})
 
 class MoveDiscarded(Rule):
     code = "GPU203"
-    name = "move-discarded"
     severity = Severity.ERROR
     errors = TWO_DEVICES
     stops = True
@@ -61,7 +60,7 @@ class MoveDiscarded(Rule):
     needs = (Discard,)
     looks_at = ((Discard, "of_tensor"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(Discard):
             # Only what is known to be a tensor: `module.to(...)` as a statement is right, and common.
             tensor = event.receiver

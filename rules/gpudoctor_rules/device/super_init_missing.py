@@ -23,13 +23,12 @@ https://discuss.pytorch.org/t/attributeerror-cannot-assign-module-before-module-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.repair.repair import Repair, SuperFirst
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 class SuperInitMissing(Rule):
     code = "GPU214"
-    name = "super-init-missing"
     severity = Severity.ERROR
     errors = ("AttributeError: cannot assign module before Module.__init__() call",)
     stops = True
@@ -48,7 +46,7 @@ class SuperInitMissing(Rule):
         "before Module.__init__() call", remedy="Call `super().__init__()` first in the `__init__` of this class."
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[Value] = set()
         for event in program.events(ModuleClassFlaw):
             # The first assignment ends the program, so a class needs one finding however many layers it has.

@@ -26,7 +26,6 @@ zhiheLu/CWT-for-FSS#12.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -37,7 +36,7 @@ from gpudoctor.lint.events.placement import ConstantMixed, Move, TensorKept
 from gpudoctor.lint.questions.asked_in_tests import asks_about_made, says_on_cpu
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
@@ -46,14 +45,13 @@ if TYPE_CHECKING:
 
 class TensorMadeOnCpu(Rule):
     code = "GPU213"
-    name = "tensor-made-on-cpu"
     severity = Severity.ERROR
     errors = TWO_DEVICES
     stops = True
     fix_safety = Safety.UNSAFE
     needs = (ConstantMixed,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # What a module keeps should be a buffer: GPU211 says so. A move that was dropped is the cause: GPU203.
         kept = {each.tensor.root for each in program.events(TensorKept)}
         dropped = {each.location for each in program.events(Discard)}

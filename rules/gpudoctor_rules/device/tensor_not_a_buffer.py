@@ -25,16 +25,15 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import ConstantMixed, FixedMet, TensorKept
 from gpudoctor.lint.questions.asked_in_tests import says_on_cpu
 from gpudoctor.lint.repair.repair import Code, Repair, Rewrite, Source
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
@@ -43,13 +42,12 @@ if TYPE_CHECKING:
 
 class TensorNotABuffer(Rule):
     code = "GPU211"
-    name = "tensor-not-a-buffer"
     severity = Severity.WARNING
     errors = TWO_DEVICES
     fix_safety = Safety.UNSAFE
     needs = (ConstantMixed, FixedMet)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # What is computed from a constant, as `self.table[:n]`, is known by what it began as.
         kept = {each.tensor.root: each for each in program.events(TensorKept)}
         for event in program.events(ConstantMixed, FixedMet):

@@ -27,17 +27,17 @@ open-mmlab/mmdetection3d#1020, NVIDIA/DALI#2014.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
 
 if TYPE_CHECKING:
@@ -48,13 +48,12 @@ NAME = "CUDA_VISIBLE_DEVICES"
 
 class VisibleDevicesSetTooLate(Rule):
     code = "GPU210"
-    name = "visible-devices-set-too-late"
     severity = Severity.ERROR
     # Where each rank was to see its own GPU only.
     errors = DUPLICATE_GPU
     needs = (EnvironmentWrite,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         writes = [write for write in program.events(EnvironmentWrite) if write.name == NAME]
         # What is put back as it was, was another for something else meanwhile.
         for write in () if any(write.puts_back for write in writes) else writes:

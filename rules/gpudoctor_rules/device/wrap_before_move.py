@@ -25,9 +25,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedData
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
@@ -37,12 +35,11 @@ from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.record import replace
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 
 class WrapBeforeMove(Rule):
     code = "GPU207"
-    name = "wrap-before-move"
     severity = Severity.ERROR
     errors = (
         "ValueError: DistributedDataParallel device_ids and output_device arguments only work with "
@@ -59,7 +56,7 @@ class WrapBeforeMove(Rule):
         remedy="Move the model to its GPU first, and wrap it then.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for wrap in fails_at_wrap(program):
             model = name_of(wrap.inner.core)
             yield self.found(

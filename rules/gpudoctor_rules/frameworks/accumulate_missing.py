@@ -25,15 +25,14 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, tianw
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.questions.users_choice import more_than_one
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
 
@@ -49,11 +48,10 @@ ENOUGH = 3
 
 class AccumulateMissing(Rule):
     code = "GPU902"
-    name = "accumulate-missing"
     severity = Severity.ERROR
     needs = (UseManaged,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.absence(knows={ACCELERATE}) or program.has(GradientSync):
             return
         for charge in program.events(UseManaged):
@@ -78,7 +76,7 @@ class AccumulateMissing(Rule):
             )
             return
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             told = next((each for each in rank.accelerators if each.steps > 1), None)
             counts = [step.counts for step in rank.steps]

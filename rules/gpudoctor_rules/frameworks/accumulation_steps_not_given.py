@@ -27,15 +27,13 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, huggi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Holds, Repair, SetArgument
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 from gpudoctor_rules.frameworks._engine import STEPS
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
@@ -43,16 +41,15 @@ from gpudoctor_rules.frameworks._learning import step_of_each_batch
 
 class AccumulationStepsNotGiven(Rule):
     code = "GPU904"
-    name = "accumulation-steps-not-given"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     needs = (UseManaged,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         yield from self._of_plugin(program)
         yield from self._of_option(program)
 
-    def _of_plugin(self, program: Program) -> Iterator[Finding]:
+    def _of_plugin(self, program: Program) -> Findings:
         """What DeepSpeed is configured for counts."""
         for charge in program.events(UseManaged):
             told, configured = charge.told(STEPS), charge.configured(STEPS)
@@ -67,7 +64,7 @@ class AccumulationStepsNotGiven(Rule):
                     remedy=f'Write `"{STEPS}": "auto"` in the configuration of DeepSpeed.',
                 )
 
-    def _of_option(self, program: Program) -> Iterator[Finding]:
+    def _of_option(self, program: Program) -> Findings:
         declared = [each for each in program.events(ArgumentDeclared) if each.is_accumulation]
         # One with the name of the argument is meant for it.
         option = next((each for each in declared if each.name == STEPS), next(iter(declared), None))
@@ -96,7 +93,7 @@ class AccumulationStepsNotGiven(Rule):
             )
             return
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # What the option was meant for, only the program tells.
         if self.code not in recording.suspected:
             return

@@ -35,17 +35,16 @@ pytorch/pytorch#72548; `independent_gradient_partition_epilogue` of DeepSpeed 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, ClipGradients
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, taken_in_charge
 from gpudoctor_rules.frameworks._engine import made_at
 
@@ -60,13 +59,12 @@ _AUTOMATIC = 1.0
 
 class ClipOfOneShard(Rule):
     code = "GPU913"
-    name = "clip-of-one-shard"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "ranks.clips")
     needs = (ClipGradients,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for clip in program.events(ClipGradients):
             if clip.by is not None:
                 yield from self._of_engine(program, clip)
@@ -90,7 +88,7 @@ class ClipOfOneShard(Rule):
                 repair=repair if clip.plain and not _whole(program) else None,
             )
 
-    def _of_engine(self, program: Program, clip: ClipGradients) -> Iterator[Finding]:
+    def _of_engine(self, program: Program, clip: ClipGradients) -> Findings:
         """DeepSpeed cuts gradients itself, to a bound of its own; Accelerate has FSDP do so where it is given all."""
         if clip.of_one_shard:
             yield self.found(
@@ -116,7 +114,7 @@ class ClipOfOneShard(Rule):
             severity=Severity.WARNING,
         )
 
-    def _beside_engine(self, program: Program, clip: ClipGradients) -> Iterator[Finding]:
+    def _beside_engine(self, program: Program, clip: ClipGradients) -> Findings:
         """The engine of DeepSpeed has taken the gradients away by then, or scaled them."""
         charge = _engine_of(program, clip)
         if charge is None:
@@ -134,7 +132,7 @@ class ClipOfOneShard(Rule):
             doubt="" if stage else "Its configuration was not read: without ZeRO and FP16 this is right.",
         )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1] if recording.distributed else ():
             for clip in rank.clips:
                 if clip.sharded and clip.call == "clip_grad_norm_" and clip.place is not None:

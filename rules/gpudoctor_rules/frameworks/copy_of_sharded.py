@@ -28,13 +28,11 @@ https://docs.pytorch.org/docs/stable/distributed.checkpoint.html; run on two CPU
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 _COPY = "Make the copy before the model is sharded, and shard both."
 _LOAD = (
@@ -45,7 +43,6 @@ _LOAD = (
 
 class CopyOfSharded(Rule):
     code = "GPU935"
-    name = "copy-of-sharded"
     severity = Severity.ERROR
     errors = (
         "AssertionError: FSDP does not support deepcopy. Please use state dict for serialization.",
@@ -59,7 +56,7 @@ class CopyOfSharded(Rule):
         CrashText("loading state_dict for FSDP", also="DTensor", remedy=_LOAD),
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # What a program has written of shards it may read as such.
         own_shards = any(save.shards for save in program.events(Save))
         for event in program.events(ShardingRefused):

@@ -27,21 +27,18 @@ huggingface/transformers#35438, huggingface/transformers#37474; `Trainer.trainin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.training_step import OwnLoss
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 
 class CustomLossNotScaled(Rule):
     code = "GPU951"
-    name = "custom-loss-not-scaled"
     severity = Severity.WARNING
     needs = (OwnLoss,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(OwnLoss):
             number = event.accumulated
             if number is None or number < 2:

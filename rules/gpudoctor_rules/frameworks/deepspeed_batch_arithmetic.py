@@ -24,12 +24,10 @@ https://www.deepspeed.ai/docs/config-json/#batch-size-related-parameters, micros
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.events.knowledge import UseManaged
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules.frameworks._engine import STEPS, may_share_a_copy
 
 BATCH, MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
@@ -37,7 +35,6 @@ BATCH, MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
 
 class DeepspeedBatchArithmetic(Rule):
     code = "GPU911"
-    name = "deepspeed-batch-arithmetic"
     severity = Severity.ERROR
     errors = (
         "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
@@ -48,7 +45,7 @@ class DeepspeedBatchArithmetic(Rule):
     needs = (UseManaged,)
     crash = CrashText("Check batch related parameters", remedy="Leave `train_batch_size` out: DeepSpeed computes it.")
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for charge in program.events(UseManaged):
             numbers = _numbers(charge)
             if numbers is None or program.is_caught(charge, "AssertionError"):

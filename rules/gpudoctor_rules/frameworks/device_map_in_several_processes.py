@@ -27,10 +27,9 @@ huggingface/accelerate#1840.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.knowledge import Escape, Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -38,7 +37,7 @@ from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Imported, RemoveArgument, Repair, SetArgument
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ OTHER_DEVICE = "in 8-bit or 4-bit precision on a different device than the one y
 
 class DeviceMapInSeveralProcesses(Rule):
     code = "GPU909"
-    name = "device-map-in-several-processes"
     severity = Severity.ERROR
     errors = (
         "ValueError: You can't train a model that has been loaded with device_map='auto' in any distributed mode.",
@@ -69,7 +67,7 @@ class DeviceMapInSeveralProcesses(Rule):
         '`device_map={"": PartialState().local_process_index}`.',
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Tests of a library have one process.
         if program.only_tests:
             return

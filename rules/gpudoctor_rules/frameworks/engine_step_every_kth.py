@@ -23,16 +23,15 @@ https://www.deepspeed.ai/getting-started/, https://deepspeed.readthedocs.io/en/l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.training_step import Backward, EngineStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import rounds_between
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.made_of import asked_of_engine
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, in_numbers
 from gpudoctor_rules.frameworks._engine import STEPS, made_at
 
@@ -44,11 +43,10 @@ MANAGED = "managed_gradient_accumulation"
 
 class EngineStepEveryKth(Rule):
     code = "GPU910"
-    name = "engine-step-every-kth"
     severity = Severity.ERROR
     needs = (EngineStep,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for step in program.events(EngineStep):
             for backward in program.events(Backward):
                 number = _rounds(backward, step) if backward.managed == DEEPSPEED else None
@@ -67,7 +65,7 @@ class EngineStepEveryKth(Rule):
                 )
                 break
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             for each in rank.engines:
                 # The batches that an epoch ends with may be fewer.

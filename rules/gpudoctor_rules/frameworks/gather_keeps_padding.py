@@ -27,10 +27,9 @@ huggingface/accelerate#540.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.collective import Collective
@@ -39,7 +38,7 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 
 if TYPE_CHECKING:
@@ -48,13 +47,12 @@ if TYPE_CHECKING:
 
 class GatherKeepsPadding(Rule):
     code = "GPU908"
-    name = "gather-keeps-padding"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
     of_ranks = True
     needs = (UseManaged,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # What is cut off may be what was repeated.
         if program.has(CutOff) or program.cut_short:
             return
@@ -87,7 +85,7 @@ class GatherKeepsPadding(Rule):
                 repair=Repair("Call `gather_for_metrics`", (Replace(event.location, better, part="function"),)),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # Whether they are cut off later, a run does not see.
         if self.code not in recording.suspected:
             return

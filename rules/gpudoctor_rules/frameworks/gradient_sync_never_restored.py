@@ -25,17 +25,16 @@ https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import stepped_after
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import OptimizerStep
@@ -43,13 +42,12 @@ if TYPE_CHECKING:
 
 class GradientSyncNeverRestored(Rule):
     code = "GPU933"
-    name = "gradient-sync-never-restored"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_when = ("ranks.optimizers.sharded",)
     needs = (GradientSync,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # A notebook is started by itself, and may be one of several processes all the same.
         program = program.of_ranks
         if not program.absence():
@@ -73,7 +71,7 @@ class GradientSyncNeverRestored(Rule):
                 repair=_reduce_before(off, backward, step),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             for each in rank.optimizers:
                 seen = [check for check in rank.checks if check.optimizer == each.number]

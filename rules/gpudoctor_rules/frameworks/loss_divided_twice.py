@@ -25,17 +25,16 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, huggi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.made_of import asked_of_engine, is_attribute, is_entry
 from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._engine import STEPS
 
@@ -45,12 +44,11 @@ if TYPE_CHECKING:
 
 class LossDividedTwice(Rule):
     code = "GPU903"
-    name = "loss-divided-twice"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     needs = (UseManaged,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for backward in program.events(Backward):
             loss = backward.loss
             if not isinstance(loss, Tensor) or loss.over is None:
@@ -71,7 +69,7 @@ class LossDividedTwice(Rule):
                 needs=[*charge.condition, *more_than_one(loss.over)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # A mean that the program takes of its losses looks the same.
         if self.code not in recording.suspected:
             return

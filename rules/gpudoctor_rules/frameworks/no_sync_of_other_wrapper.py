@@ -29,10 +29,9 @@ DeepSpeed 0.19, `runtime/engine.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.model import Wrap, WrapperMissed
@@ -41,7 +40,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ _ASKED = ("torch.nn.parallel.DistributedDataParallel", "no_sync")
 
 class NoSyncOfOtherWrapper(Rule):
     code = "GPU936"
-    name = "no-sync-of-other-wrapper"
     severity = Severity.ERROR
     errors = (
         "AttributeError: 'FSDPNet' object has no attribute 'no_sync'",
@@ -74,7 +72,7 @@ class NoSyncOfOtherWrapper(Rule):
         ),
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         yield from self._of_engines(program)
         yield from self._never_asked(program)
         for event in program.events(GradientSync):
@@ -95,7 +93,7 @@ class NoSyncOfOtherWrapper(Rule):
                 needs=program.shared_by(event),
             )
 
-    def _of_engines(self, program: Program) -> Iterator[Finding]:
+    def _of_engines(self, program: Program) -> Findings:
         for event in program.events(GradientSync):
             asked = event.call.rpartition(".")[2] == "no_sync"
             charge = made_at(program, event.target) if asked else None
@@ -110,7 +108,7 @@ class NoSyncOfOtherWrapper(Rule):
                 because=[("the engine is made here", charge.location)],
             )
 
-    def _never_asked(self, program: Program) -> Iterator[Finding]:
+    def _never_asked(self, program: Program) -> Findings:
         """A helper leaves `no_sync` to DDP, and the model is none: gradients are reduced in each backward."""
         if not program.may_name("no_sync") or program.has(GradientSync):
             return

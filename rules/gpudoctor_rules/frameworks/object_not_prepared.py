@@ -40,7 +40,7 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, holds
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import After, Code, Holds, Repair
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     LIGHTNING,
@@ -68,13 +68,12 @@ MODEL, OPTIMIZER, LOADER = range(3)
 
 class ObjectNotPrepared(Rule):
     code = "GPU905"
-    name = "object-not-prepared"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     of_ranks = True
     needs = (Prepare,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # What was not seen to be passed may have been, elsewhere.
         if not program.absence(knows=METHODS.keys()) or prepares_unseen(program):
             return
@@ -84,7 +83,7 @@ class ObjectNotPrepared(Rule):
                 told.add(about)
                 yield finding
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         told = next((each for rank in recording.ranks[:1] for each in rank.accelerators), None)
         if told is None or not recording.distributed:
             return
@@ -95,7 +94,7 @@ class ObjectNotPrepared(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(rank.accelerators and rank.checks for rank in recording.ranks)
 
-    def _drifted(self, recording: Recording, told: RecordedAccelerator) -> Iterator[Finding]:
+    def _drifted(self, recording: Recording, told: RecordedAccelerator) -> Findings:
         """A model that nobody wrapped is another one on each rank."""
         drift = recording.drift
         if drift is None or not told.plain or not told.models or not drift.optimizer.unwrapped:
@@ -110,7 +109,7 @@ class ObjectNotPrepared(Rule):
                 because=[("the accelerator is made here", told.place)],
             )
 
-    def _never_held_back(self, rank: Process, told: RecordedAccelerator) -> Iterator[Finding]:
+    def _never_held_back(self, rank: Process, told: RecordedAccelerator) -> Findings:
         """An optimizer that does not know of accumulation steps where others wait."""
         for each in rank.optimizers:
             early = [
@@ -126,7 +125,7 @@ class ObjectNotPrepared(Rule):
                     because=[("the accelerator is made here", told.place)],
                 )
 
-    def _read_whole(self, recording: Recording, told: RecordedAccelerator) -> Iterator[Finding]:
+    def _read_whole(self, recording: Recording, told: RecordedAccelerator) -> Findings:
         """A training pass over a loader of the program's own that gives each rank all of the data."""
         first, others = recording.ranks[0], recording.ranks[1:]
         seen: set[int] = set()

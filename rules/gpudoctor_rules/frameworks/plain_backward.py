@@ -35,7 +35,6 @@ https://lightning.ai/docs/fabric/stable/api/fabric_methods.html#backward.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -45,7 +44,7 @@ from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.rule import CrashText, DriftText, Program, Recording, Rule
+from gpudoctor.rule import CrashText, DriftText, Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     DEEPSPEED,
@@ -70,7 +69,6 @@ MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
 
 class PlainBackward(Rule):
     code = "GPU906"
-    name = "plain-backward"
     severity = Severity.ERROR
     errors = (
         "AssertionError: Attempted step but _scale is None.",
@@ -86,7 +84,7 @@ class PlainBackward(Rule):
         "Call the `backward` of the framework.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for backward in program.events(Backward):
             if backward.managed or backward.scaler is not None:
                 continue
@@ -103,7 +101,7 @@ class PlainBackward(Rule):
             if wrong is not None:
                 yield self._found(backward, owner, charge, wrong)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         place = sums_whole_losses(recording) if self.code in recording.suspected else None
         if place is None:
             yield from super().in_run(recording)

@@ -26,9 +26,7 @@ https://lightning.ai/docs/fabric/stable/api/fabric_methods.html#setup-dataloader
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Loader, Sampler
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
@@ -36,7 +34,7 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import LIGHTNING, taken_in_charge
 from gpudoctor_rules.frameworks._learning import backward_in
 
@@ -45,12 +43,11 @@ KEEPS_SAMPLERS = "use_distributed_sampler"
 
 class RandomSamplerDiffers(Rule):
     code = "GPU912"
-    name = "random-sampler-differs"
     severity = Severity.WARNING
     of_ranks = True
     needs = (Prepare,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.absence(knows={LIGHTNING}):
             return
         told: set[Sampler] = set()
@@ -73,7 +70,7 @@ class RandomSamplerDiffers(Rule):
                 because=[("its loader is sharded here", event.location)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         if not recording.distributed:
             return
         for drawn in zip(*(rank.drawn for rank in recording.ranks), strict=False):

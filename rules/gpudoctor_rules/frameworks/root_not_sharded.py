@@ -27,16 +27,15 @@ https://docs.pytorch.org/tutorials/intermediate/FSDP_tutorial.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.model import Forward, ForwardTalks, GradientFlag, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import After, CallAgain, Holds, Repair
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Module, Value
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 class RootNotSharded(Rule):
     code = "GPU931"
-    name = "root-not-sharded"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "ranks.optimizers.whole")
@@ -52,7 +50,7 @@ class RootNotSharded(Rule):
     needs = (Wrap, Backward)
     looks_at = ((Wrap, "in_place"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.absence() or averaged_by_hand(program):
             return
         told: set[Value] = set()
@@ -79,7 +77,7 @@ class RootNotSharded(Rule):
                     repair=Repair("Shard the model itself after its parts", (_shard_all(shard, model),)),
                 )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # Tensor parallelism leaves parameters whole, too, and nobody needs to average these.
         cut_up = any(rank.cut_up for rank in recording.ranks)
         drift = None if cut_up else recording.drift_beside_shards

@@ -37,7 +37,6 @@ https://huggingface.co/docs/accelerate/concept_guides/performance#learning-rates
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -51,7 +50,7 @@ from gpudoctor.lint.questions.asked_in_tests import asks_about
 from gpudoctor.lint.questions.loop_rounds import batch_loop, same_round
 from gpudoctor.lint.questions.made_of import is_made_with, loaders_measured
 from gpudoctor.lint.questions.names import in_code, name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     LIGHTNING,
@@ -81,12 +80,11 @@ ROOM = 1.2
 
 class SchedulerStepsNTimes(Rule):
     code = "GPU907"
-    name = "scheduler-steps-n-times"
     severity = Severity.WARNING
     of_ranks = True
     needs = (Prepare,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Tests of a library have one process.
         if program.only_tests:
             return
@@ -112,7 +110,7 @@ class SchedulerStepsNTimes(Rule):
         yield from self._unprepared(program)
         yield from self._not_held_back(program)
 
-    def _not_held_back(self, program: Program) -> Iterator[Finding]:
+    def _not_held_back(self, program: Program) -> Findings:
         """Schedules that are as long as the optimizer has steps, and step for each of the batches that make one."""
         told: set[Value] = set()
         for step in program.events(SchedulerStep):
@@ -138,7 +136,7 @@ class SchedulerStepsNTimes(Rule):
                 because=[("it is made", scheduler.place), ("the optimizer is held back here", held.location)],
             )
 
-    def _unprepared(self, program: Program) -> Iterator[Finding]:
+    def _unprepared(self, program: Program) -> Findings:
         """Schedules that step once a batch of the prepared loader, and are as long as the loader was before."""
         told: set[Value] = set()
         for step in program.events(SchedulerStep):
@@ -161,7 +159,7 @@ class SchedulerStepsNTimes(Rule):
                 told.add(scheduler)
                 yield self._of_all_ranks(shared[0], scheduler)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             for each in rank.schedules:
                 n_times = each.processes > 1 and each.steps > each.calls * (each.processes - 1)

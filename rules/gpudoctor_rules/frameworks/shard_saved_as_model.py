@@ -30,7 +30,6 @@ https://docs.pytorch.org/docs/stable/distributed.checkpoint.html; run on two CPU
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
@@ -39,7 +38,7 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.names import in_code, name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 class ShardSavedAsModel(Rule):
     code = "GPU934"
-    name = "shard-saved-as-model"
     severity = Severity.ERROR
     errors = ("RuntimeError: Error(s) in loading state_dict for Net",)
     stops = True
@@ -58,7 +56,7 @@ class ShardSavedAsModel(Rule):
     needs = (Save,)
     looks_at = ((Save, "shards"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
         for save in program.events(Save):
@@ -80,7 +78,7 @@ class ShardSavedAsModel(Rule):
                 because=[("sharded here", _sharded_at(program, model))],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         told: set[Location] = set()
         for rank in recording.ranks:
             for save in rank.saves:

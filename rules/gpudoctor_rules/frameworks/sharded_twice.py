@@ -26,16 +26,15 @@ huggingface/accelerate#3547, https://huggingface.co/docs/accelerate/concept_guid
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair, RepairStep, SetArgument
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Location, Values
@@ -47,13 +46,12 @@ GivenShare = tuple[str, "Location", "Repair | None"]
 
 class ShardedTwice(Rule):
     code = "GPU901"
-    name = "sharded-twice"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     of_ranks = True
     needs = (Prepare,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[Loader] = set()
         for event in program.events(Prepare):
             loader = event.given
@@ -77,7 +75,7 @@ class ShardedTwice(Rule):
                 repair=repair if own else None,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for each in recording.ranks[0].shared_again if recording.ranks else ():
             place = each.made or each.place
             if place is not None:

@@ -28,14 +28,13 @@ https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html; run on t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Either, Fresh, Repair, Replace, Source, Under
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Tensor
@@ -53,7 +52,6 @@ _SAID = {
 
 class ShardsAContainer(Rule):
     code = "GPU932"
-    name = "shards-a-container"
     severity = Severity.ERROR
     errors = (
         "ValueError: fully_shard does not support containers that do not implement forward",
@@ -75,7 +73,7 @@ class ShardsAContainer(Rule):
         ),
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(ShardingRefused):
             if event.why not in _SAID or program.is_caught(event, "ValueError"):
                 continue

@@ -25,24 +25,21 @@ https://huggingface.co/docs/transformers/perf_train_gpu_many; `Trainer._wrap_mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.record import replace
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 
 class SilentDataParallel(Rule):
     code = "GPU952"
-    name = "silent-data-parallel"
     severity = Severity.WARNING
     advises_if_named = True
     needs = (UseManaged,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         gpus = program.shown_gpus
         if not program.has_entry or program.launched_in_several or (gpus is not None and gpus < 2):
             return

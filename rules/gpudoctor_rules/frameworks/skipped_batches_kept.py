@@ -25,13 +25,12 @@ https://huggingface.co/docs/accelerate/usage_guides/checkpoint, huggingface/acce
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.data_loading import SkipBatches
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Iterate, Loader, Loop
@@ -39,12 +38,11 @@ if TYPE_CHECKING:
 
 class SkippedBatchesKept(Rule):
     code = "GPU915"
-    name = "skipped-batches-kept"
     severity = Severity.WARNING
     shows_when = ("ranks.training_passes.skipped",)
     needs = (SkipBatches,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[Loader] = set()
         for skip in program.events(SkipBatches):
             epochs = _epochs(program, skip)
@@ -60,7 +58,7 @@ class SkippedBatchesKept(Rule):
                 because=[("the batches are skipped here", skip.location), ("the loop over epochs", loop.location)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             again: dict[int, int] = {}
             for each in rank.training_passes:

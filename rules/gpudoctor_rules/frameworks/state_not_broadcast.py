@@ -26,9 +26,7 @@ beside the torch that the other rules were run with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import TensorOrigin
@@ -39,17 +37,16 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 
 class StateNotBroadcast(Rule):
     code = "GPU971"
-    name = "state-not-broadcast"
     severity = Severity.ERROR
     fix_safety = Safety.SAFE
     needs = (UseManaged,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.absence(knows={"horovod"}) or _sends_state(program):
             return
         for wrap in program.events(UseManaged):

@@ -30,17 +30,16 @@ accelerate 1.15.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.questions.users_choice import more_than_one
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import steps_less_often
 from gpudoctor_rules.gradient._steps import between_steps, clears_all, may_feed
 
@@ -54,12 +53,11 @@ _HELD_BACK = "accumulate"
 
 class AccumulatedGradientsCleared(Rule):
     code = "GPU715"
-    name = "accumulated-gradients-cleared"
     severity = Severity.WARNING
     since = "0.1"
     needs = (ClearGradients, OptimizerStep)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.managed_by - program.leaving("loop"):
             return
         told: set[Value] = set()
@@ -82,7 +80,7 @@ class AccumulatedGradientsCleared(Rule):
                 needs=more_than_one(number),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks:
             looked_at = _accumulating(rank)
             if looked_at and all(each.lost for each in looked_at) and (at := looked_at[0].place) is not None:

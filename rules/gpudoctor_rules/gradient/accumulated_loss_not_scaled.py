@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.knowledge import Escape
@@ -38,20 +38,19 @@ from gpudoctor.lint.questions.asked_in_tests import asks_about, every_nth, round
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 
 class AccumulatedLossNotScaled(Rule):
     code = "GPU713"
-    name = "accumulated-loss-not-scaled"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     shows_when = ("ranks.losses",)
     needs = (Backward,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Who scales gradients by hand may divide there.
         if program.has(ScaleGradients):
             return
@@ -80,7 +79,7 @@ class AccumulatedLossNotScaled(Rule):
                 repair=_divide(backward, step),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # Who divides the gradients, or the learning rate, does the same at another place.
         if self.code not in recording.suspected:
             return

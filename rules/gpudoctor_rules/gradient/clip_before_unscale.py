@@ -27,8 +27,6 @@ milesial/Pytorch-UNet#468.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.events.acting_place import parting
@@ -38,7 +36,7 @@ from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Before, Holds, Repair
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import reaches
 
 _SCALED: dict[str, tuple[str, tuple[object, ...], str]] = {
@@ -54,12 +52,11 @@ _ENOUGH = 3
 
 class ClipBeforeUnscale(Rule):
     code = "GPU703"
-    name = "clip-before-unscale"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
     needs = (ClipGradients,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[Location] = set()
         yield from self._managed(program, told)
         for step in program.events(ScalerCall) if program.has(ClipGradients) else ():
@@ -74,7 +71,7 @@ class ClipBeforeUnscale(Rule):
                 told.add(clip.location)
                 yield self._finding(clip, step, optimizer, scaler)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             clipped = [step.counts for step in rank.steps if step.counts.get("clips")]
             at = next((clip.place for clip in rank.clips if clip.place is not None), None)
@@ -90,7 +87,7 @@ class ClipBeforeUnscale(Rule):
     def could_show(self, recording: Recording) -> bool:
         return any(sum(bool(step.counts.get("clips")) for step in rank.steps) >= _ENOUGH for rank in recording.ranks)
 
-    def _managed(self, program: Program, told: set[Location]) -> Iterator[Finding]:
+    def _managed(self, program: Program, told: set[Location]) -> Findings:
         """A framework scales the loss for FP16, and the program clips past it."""
         for clip in program.events(ClipGradients):
             before = [each for each in program.events(Backward) if each.managed in _SCALED and each.order < clip.order]

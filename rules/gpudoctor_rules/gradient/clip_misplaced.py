@@ -25,7 +25,6 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.ht
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -35,7 +34,7 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import adds_up, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import (
     averaging_wrapper,
@@ -55,11 +54,10 @@ _ENOUGH = 3
 
 class ClipMisplaced(Rule):
     code = "GPU705"
-    name = "clip-misplaced"
     severity = Severity.WARNING
     needs = (ClipGradients,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[Value] = set()
         for step in program.events(OptimizerStep) if program.has(ClipGradients) else ():
             optimizer = step.optimizer
@@ -73,7 +71,7 @@ class ClipMisplaced(Rule):
                 told.add(optimizer)
                 yield found
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             clipped = [step.counts for step in rank.steps if step.counts.get("clips")]
             at = next((clip.place for clip in rank.clips if clip.place is not None), None)

@@ -27,7 +27,6 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html, kubeflow/training-operator#
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -36,7 +35,7 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.questions.loop_rounds import same_round
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
 
 if TYPE_CHECKING:
@@ -47,13 +46,12 @@ _NEARLY = 1e-6
 
 class GradientAveragedTwice(Rule):
     code = "GPU706"
-    name = "gradient-averaged-twice"
     severity = Severity.WARNING
     shows_when = ("distributed", "ranks.losses")
     of_ranks = True
     needs = (Backward,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Who says when DDP reduces may well do it himself in between.
         if program.has(GradientSync):
             return
@@ -67,7 +65,7 @@ class GradientAveragedTwice(Rule):
                     told.add(backward.location)
                     yield found
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         if not recording.distributed:
             return
         again = recording.ranks[0].averaged_again
@@ -84,7 +82,7 @@ class GradientAveragedTwice(Rule):
             return
         yield from self._divided_in_run(recording)
 
-    def _divided_in_run(self, recording: Recording) -> Iterator[Finding]:
+    def _divided_in_run(self, recording: Recording) -> Findings:
         # A run does not tell the number of ranks from another one that is as large.
         if self.code not in recording.suspected:
             return

@@ -28,15 +28,14 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html; run on two CPU ranks with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, ScaleGradients
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
 
 if TYPE_CHECKING:
@@ -45,13 +44,12 @@ if TYPE_CHECKING:
 
 class GradientsNeverAveraged(Rule):
     code = "GPU714"
-    name = "gradients-never-averaged"
     severity = Severity.WARNING
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "of_gradients"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence() or not program.absence() or _is_scaled(program):
             return
         for event in program.events(Collective):

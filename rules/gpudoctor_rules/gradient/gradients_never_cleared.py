@@ -24,17 +24,16 @@ https://docs.pytorch.org/tutorials/recipes/recipes/zeroing_out_gradients.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import After, Either, Holds, Repair, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import between_steps, is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
@@ -43,12 +42,11 @@ if TYPE_CHECKING:
 
 class GradientsNeverCleared(Rule):
     code = "GPU709"
-    name = "gradients-never-cleared"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     needs = (OptimizerStep,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[Value] = set()
         for step in program.events(OptimizerStep):
             optimizer = step.optimizer
@@ -75,7 +73,7 @@ class GradientsNeverCleared(Rule):
                 repair=_clearing(step, optimizer),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks:
             steps = between_steps(rank)
             if steps and all(each.kept for each in steps) and (at := rank.optimizers[0].backward) is not None:

@@ -29,13 +29,13 @@ from collections.abc import Hashable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.training_step import Accumulated, Backward, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.loop_rounds import begins_otherwise
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
@@ -44,13 +44,12 @@ if TYPE_CHECKING:
 
 class LossKeepsGraph(Rule):
     code = "GPU710"
-    name = "loss-keeps-graph"
     severity = Severity.WARNING
     errors = OUT_OF_MEMORY
     fix_safety = Safety.SAFE
     needs = (Accumulated,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[tuple[str, Location]] = set()
         for event in program.events(Accumulated):
             kept = _from_earlier_round(program, event)
@@ -75,7 +74,7 @@ class LossKeepsGraph(Rule):
                 repair=_detach(place) if place == event.location else None,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             for before, after in pairwise(rank.checks):
                 made, kept = after.losses - before.losses, after.graphs - before.graphs

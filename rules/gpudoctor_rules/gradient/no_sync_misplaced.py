@@ -27,7 +27,7 @@ modelscope/FunASR#3472, speechbrain/speechbrain#1802, huggingface/accelerate#172
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -39,7 +39,7 @@ from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_counters import hold_together
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
@@ -51,13 +51,12 @@ SURE, PERHAPS = "no_sync", "no_sync?"
 
 class NoSyncMisplaced(Rule):
     code = "GPU702"
-    name = "no-sync-misplaced"
     severity = Severity.ERROR
     shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (GradientSync,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         switches = [event for event in program.events(GradientSync) if event.call != "no_sync"]
         if switches:
             # Who switches by the attribute now and then reduces where we do not see it.
@@ -72,7 +71,7 @@ class NoSyncMisplaced(Rule):
             if found is not None:
                 yield found
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         steps = recording.ranks[0].steps if recording.ranks else ()
         yield from self._to_no_effect(recording, steps)
         drift = recording.drift
@@ -91,7 +90,7 @@ class NoSyncMisplaced(Rule):
                 remedy="Leave the last backward of each step, and its forward, outside of `no_sync()`.",
             )
 
-    def _to_no_effect(self, recording: Recording, steps: Sequence[Step]) -> Iterator[Finding]:
+    def _to_no_effect(self, recording: Recording, steps: Sequence[Step]) -> Findings:
         counts = [step.counts["synced in no_sync"] for step in steps if step.counts.get("synced in no_sync")]
         at = next((each.backward for each in recording.ranks[0].optimizers if each.held), None) if counts else None
         if at is not None and len(counts) >= len(steps) / 2:
@@ -103,7 +102,7 @@ class NoSyncMisplaced(Rule):
                 severity=Severity.PERF,
             )
 
-    def _never(self, program: Program, switch: GradientSync) -> Iterator[Finding]:
+    def _never(self, program: Program, switch: GradientSync) -> Findings:
         for backward in program.events(Backward):
             wrapper = averaging_wrapper(program, backward)
             if wrapper is None or wrapper.core != switch.target.core or backward.order < switch.order:

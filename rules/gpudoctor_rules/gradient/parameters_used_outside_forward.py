@@ -25,9 +25,7 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html, OFA-Sys/Chinese-CLIP#13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.collective import Collective
@@ -37,20 +35,19 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import comes_behind, reaches
 
 
 class ParametersUsedOutsideForward(Rule):
     code = "GPU707"
-    name = "parameters-used-outside-forward"
     severity = Severity.ERROR
     shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)
     looks_at = ((Backward, "uses_parameters"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.managed_by - program.leaving("forwards"):
             return
         for backward in program.events(Backward):
@@ -71,7 +68,7 @@ class ParametersUsedOutsideForward(Rule):
                 because=[("the loss is computed here", loss.place), ("the model is wrapped here", wrap.at.location)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         drift = recording.drift
         # A forward that goes past the wrapper looks the same; in a forward through it, gradients are averaged.
         if drift is None or self.code not in recording.suspected or recording.averages_by_hand:

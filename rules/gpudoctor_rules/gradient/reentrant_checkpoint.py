@@ -28,19 +28,16 @@ microsoft/FocalNet#4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.repair.repair import Repair, SetArgument
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWICE_READY
 
 
 class ReentrantCheckpoint(Rule):
     code = "GPU708"
-    name = "reentrant-checkpoint"
     severity = Severity.ERROR
     errors = TWICE_READY
     stops = True
@@ -52,7 +49,7 @@ class ReentrantCheckpoint(Rule):
         "Expected to mark a variable ready only once", remedy="Write `checkpoint(..., use_reentrant=False)`."
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(Recompute):
             wrapper = event.module
             # Only what is looked into has a wrapper that searches.

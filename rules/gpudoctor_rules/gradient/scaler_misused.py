@@ -34,7 +34,6 @@ https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling, https://docs.pyt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -45,7 +44,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
 from gpudoctor.lint.questions.names import in_code
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.gradient._steps import comes_before, repeating_loop
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ ScalerCalls = list[ScalerCall]
 
 class ScalerMisused(Rule):
     code = "GPU704"
-    name = "scaler-misused"
     severity = Severity.ERROR
     errors = (
         "RuntimeError: step() has already been called since the last update().",
@@ -67,7 +65,7 @@ class ScalerMisused(Rule):
     needs = (ScalerCall, ClipGradients)
     looks_at = ((ScalerCall, "scaler"), (ClipGradients, "by"))
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         yield from self._unscaled_by_accelerate(program)
         calls: dict[Scaler, ScalerCalls] = {}
         for event in program.events(ScalerCall):
@@ -125,7 +123,7 @@ class ScalerMisused(Rule):
             )
         return None
 
-    def _unscaled_by_accelerate(self, program: Program) -> Iterator[Finding]:
+    def _unscaled_by_accelerate(self, program: Program) -> Findings:
         """What clips for Accelerate unscales first, and does so for every batch of a step."""
         for clip in program.events(ClipGradients):
             charge = next((each for each in program.events(UseManaged) if each.made == clip.by), None)

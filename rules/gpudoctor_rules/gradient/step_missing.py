@@ -26,7 +26,6 @@ https://docs.pytorch.org/docs/stable/optim.html#taking-an-optimization-step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -46,7 +45,7 @@ from gpudoctor.lint.events.training_step import (
 from gpudoctor.lint.questions.gradient_use import feeds, holds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import clears_all, is_followed, may_feed, reaches, repeating_loop
 
@@ -58,12 +57,11 @@ Reported = set["Value"]
 
 class StepMissing(Rule):
     code = "GPU711"
-    name = "step-missing"
     severity = Severity.ERROR
     shows_when = ("trained",)
     needs = (MakeOptimizer, OptimizerStep, Backward)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         yield from self._engine_never_steps(program)
         told: Reported = set()
         # From the optimizer: a backward without any, as for the gradients of inputs, is no mistake.
@@ -82,7 +80,7 @@ class StepMissing(Rule):
                 told.add(optimizer)
                 yield found
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks:
             if not rank.steps and rank.backwards > 1 and rank.over and not rank.crash and rank.backward is not None:
                 message = (
@@ -107,7 +105,7 @@ class StepMissing(Rule):
                 )
                 return
 
-    def _never_steps(self, program: Program, made: MakeOptimizer, optimizer: Optimizer) -> Iterator[Finding]:
+    def _never_steps(self, program: Program, made: MakeOptimizer, optimizer: Optimizer) -> Findings:
         """`backward()` in a loop, and an optimizer of that model that never steps."""
         if any(
             # An optimizer from a list or a dictionary may be this one.
@@ -142,7 +140,7 @@ class StepMissing(Rule):
             )
             return
 
-    def _engine_never_steps(self, program: Program) -> Iterator[Finding]:
+    def _engine_never_steps(self, program: Program) -> Findings:
         """`engine.backward()` in a loop, and nobody has the engine count the batch."""
         engines = {each.framework: each for each in program.events(UseManaged) if each.engine}
         stepped = frozenset().union(*(program.within(each.engine.core) for each in program.events(EngineStep)))

@@ -29,8 +29,6 @@ pytorch/pytorch#43201.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.model import Wrap
@@ -40,20 +38,19 @@ from gpudoctor.lint.questions.asked_in_tests import asks_for_deepspeed
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.snippets import own_accumulation
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 
 class SyncOnEveryMicrobatch(Rule):
     code = "GPU701"
-    name = "sync-on-every-microbatch"
     severity = Severity.PERF
     shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[Location] = set()
         for backward in program.events(Backward):
             if backward.location in told or not _reduces(program, backward):
@@ -63,7 +60,7 @@ class SyncOnEveryMicrobatch(Rule):
                 told.add(backward.location)
                 yield self._finding(program, backward, step)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             steps = [step for step in rank.steps if step.counts.get("backwards", 0) > 1]
             synced = [step for step in steps if step.counts.get("synced backwards") == step.counts["backwards"]]

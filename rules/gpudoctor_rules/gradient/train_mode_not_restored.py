@@ -36,7 +36,7 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.layers import minds_mode
 from gpudoctor.lint.questions.loop_counters import only_at_the_end
 from gpudoctor.lint.repair.repair import After, First, Holds, Repair
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import reaches, repeating_loop
 
 if TYPE_CHECKING:
@@ -45,13 +45,12 @@ if TYPE_CHECKING:
 
 class TrainModeNotRestored(Rule):
     code = "GPU712"
-    name = "train-mode-not-restored"
     severity = Severity.WARNING
     shows_when = ("ranks.later_epochs",)
     fix_safety = Safety.SAFE
     needs = (ModeChange,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.whole or program.managed_by - program.leaving("loop") or not program.has(ModeChange):
             return
         told: set[Value] = set()
@@ -70,7 +69,7 @@ class TrainModeNotRestored(Rule):
                 told.add(core)
                 yield self._finding(program, core, switch, call)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             modes = [(each, each.training) for each in rank.training_passes if each.batches > 1]
             left = [each for each, training in modes[1:] if training is False]

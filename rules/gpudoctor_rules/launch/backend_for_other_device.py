@@ -26,7 +26,6 @@ https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use, fide
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -36,7 +35,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import SOME_PATHS, CrashText, Program, Recording, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 class BackendForOtherDevice(Rule):
     code = "GPU407"
-    name = "backend-for-other-device"
     severity = Severity.WARNING
     errors = NO_BACKEND
     stops = True
@@ -57,7 +55,7 @@ class BackendForOtherDevice(Rule):
         remedy="Choose the backend by the device: `nccl` where there are GPUs, `gloo` on a CPU.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         groups = list(program.events(InitGroup))
         # With a group for each case of a test, which one a model meets is not told.
         if program.managed_by or program.plays_alone or len({group.location for group in groups}) != 1:
@@ -81,7 +79,7 @@ class BackendForOtherDevice(Rule):
             model, event = by_hand
             yield self._slow(group, model, ("they are on a GPU, and are reduced here", event.location))
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         over_gloo = next((each for rank in recording.ranks if rank.backend == "gloo" for each in rank.wraps), None)
         # Of several groups the code tells which one a model meets.
         if self.code in recording.suspected and over_gloo is not None and over_gloo.place is not None:

@@ -25,15 +25,14 @@ https://docs.pytorch.org/docs/stable/notes/multiprocessing.html, pytorch/pytorch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
 from gpudoctor.lint.events.process import Spawn
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import FORKED
 
 if TYPE_CHECKING:
@@ -44,13 +43,12 @@ CHOOSES = ("set_device", "move", "factory")
 
 class CudaBeforeFork(Rule):
     code = "GPU406"
-    name = "cuda-before-fork"
     severity = Severity.ERROR
     errors = FORKED
     stops = True
     needs = (Spawn,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.has(Spawn):
             return
         if program.world is not LaunchWorld.SPAWN or not program.whole:

@@ -26,11 +26,9 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html, pytorch/pyto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules.launch._starts import named
 
 _ON = ("1", "true", "True", "TRUE", "ON", "on")
@@ -51,11 +49,10 @@ _RENAMED = {
 
 class DebugVariableLeftOn(Rule):
     code = "GPU432"
-    name = "debug-variable-left-on"
     severity = Severity.PERF
     fix_safety = Safety.UNSAFE
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         told: set[Location] = set()
         for file, launch in launched.launches:
             if not launched.is_training(file, launch) or launched.tries_out(file, launch):
@@ -66,7 +63,7 @@ class DebugVariableLeftOn(Rule):
                 told.add(bound.at)
                 yield from self._of(launched, launch, name, bound.word.text)
 
-    def _of(self, launched: Launched, launch: ProgramStart, name: str, value: str) -> Iterator[Finding]:
+    def _of(self, launched: Launched, launch: ProgramStart, name: str, value: str) -> Findings:
         bound = launch.environment[name]
         values, why = _SLOW.get(name, ((), ""))
         remove = launched.without_setting(name, bound, f"Remove `{name}`")

@@ -22,23 +22,20 @@ ACEsuit/mace#435, https://slurm.schedmd.com/sbatch.html (`--gpus-per-task`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, StartOption
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules._error_texts import INVALID_ORDINAL
 from gpudoctor_rules.launch._starts import gpus_of
 
 
 class GpusHiddenPerTask(Rule):
     code = "GPU428"
-    name = "gpus-hidden-per-task"
     severity = Severity.ERROR
     errors = INVALID_ORDINAL
     stops = True
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file, launch in launched.launches:
             option, gpus = _shown_to_each(launch)
             if option is None or gpus is None or launch.started_by("srun") is None:

@@ -36,13 +36,12 @@ deepspeedai/DeepSpeed#6914, deepspeedai/DeepSpeed#662, huggingface/accelerate#28
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules.launch._engine_settings import OF_ENGINE_ALONE, disagreeing, told_by, told_by_command, whole_batch
 from gpudoctor_rules.launch._starts import named
 
@@ -58,7 +57,6 @@ _PARTS = ("train_micro_batch_size_per_gpu", _STEPS)
 
 class LaunchConfigMismatch(Rule):
     code = "GPU430"
-    name = "launch-config-mismatch"
     severity = Severity.WARNING
     errors = (
         "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
@@ -66,7 +64,7 @@ class LaunchConfigMismatch(Rule):
         "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values",
     )
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file in launched.files:
             for settings in file.settings:
                 if settings.of == "accelerate":
@@ -85,7 +83,7 @@ class LaunchConfigMismatch(Rule):
                 yield from self._of_settings(launched, file, launch)
                 yield from self._of_program(launched, file, launch)
 
-    def _of_accelerate(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Iterator[Finding]:
+    def _of_accelerate(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Findings:
         processes, machines = settings.number("num_processes"), settings.number("num_machines") or 1
         kind = settings.text("distributed_type").upper().removeprefix("DISTRIBUTEDTYPE.")
         if processes is None or _overridden(launched, file):
@@ -126,7 +124,7 @@ class LaunchConfigMismatch(Rule):
                 because=[("the processes are counted", at)],
             )
 
-    def _of_engine_file(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Iterator[Finding]:
+    def _of_engine_file(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Findings:
         """What Accelerate refuses beside a file that configures DeepSpeed."""
         named_there = settings.values.get(IN_ACCELERATE)
         if named_there is None or named_there.text in _NOTHING:
@@ -148,7 +146,7 @@ class LaunchConfigMismatch(Rule):
             )
             return
 
-    def _of_trainer(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Iterator[Finding]:
+    def _of_trainer(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Findings:
         """The Trainer of Transformers is told other numbers by the program that names the file."""
         path = os.path.realpath(file.path)
         users = [each for facts in launched.facts.values() for each in facts.engine_users if each.path == path]
@@ -158,7 +156,7 @@ class LaunchConfigMismatch(Rule):
             elif user.framework == "accelerate":
                 yield from self._of_precision(settings, user)
 
-    def _disagree(self, settings: SettingsFile, told: Mapping[str, object], at: Location) -> Iterator[Finding]:
+    def _disagree(self, settings: SettingsFile, told: Mapping[str, object], at: Location) -> Findings:
         found = list(disagreeing(settings, told))
         if not found:
             return
@@ -174,7 +172,7 @@ class LaunchConfigMismatch(Rule):
             severity=Severity.ERROR,
         )
 
-    def _of_precision(self, settings: SettingsFile, user: EngineUser) -> Iterator[Finding]:
+    def _of_precision(self, settings: SettingsFile, user: EngineUser) -> Findings:
         told = dict(user.settings).get("mixed_precision")
         other = {"fp16": "bf16", "bf16": "fp16", "fp8": "fp16"}.get(told) if isinstance(told, str) else None
         if other is None or settings.text(f"{other}.enabled").lower() != "true":
@@ -188,9 +186,7 @@ class LaunchConfigMismatch(Rule):
             severity=Severity.ERROR,
         )
 
-    def _of_batch(
-        self, settings: SettingsFile, world: int = 0, launch: ProgramStart | None = None
-    ) -> Iterator[Finding]:
+    def _of_batch(self, settings: SettingsFile, world: int = 0, launch: ProgramStart | None = None) -> Findings:
         whole = settings.number("train_batch_size")
         parts = [settings.number(name) for name in _PARTS]
         micro, steps = parts
@@ -209,7 +205,7 @@ class LaunchConfigMismatch(Rule):
                 because=[("the processes are started", launch.word.at if launch is not None else None)],
             )
 
-    def _of_whole_batch(self, settings: SettingsFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_whole_batch(self, settings: SettingsFile, launch: ProgramStart) -> Findings:
         """The Trainer of Transformers multiplies what it is told, and compares."""
         whole, product = settings.number("train_batch_size"), whole_batch(launch)
         if whole is not None and product is not None and whole != product:
@@ -223,7 +219,7 @@ class LaunchConfigMismatch(Rule):
                 severity=Severity.ERROR,
             )
 
-    def _of_visible(self, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_visible(self, launch: ProgramStart) -> Findings:
         bound, option = launch.environment.get("CUDA_VISIBLE_DEVICES"), launch.option("num-gpus", "include")
         visible = launch.visible
         if bound is None or option is None or not visible or not all(each.isdecimal() for each in visible):
@@ -238,7 +234,7 @@ class LaunchConfigMismatch(Rule):
                 because=[("DeepSpeed is told what to take", option.at)],
             )
 
-    def _of_count(self, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_count(self, launch: ProgramStart) -> Findings:
         count = launch.option("num-processes")
         if launch.option("multi-gpu") is not None and count is not None and count.text == "1":
             yield self.found(
@@ -249,7 +245,7 @@ class LaunchConfigMismatch(Rule):
                 severity=Severity.ERROR,
             )
 
-    def _of_pods(self, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_pods(self, launch: ProgramStart) -> Findings:
         option, container = launch.option("nnodes"), launch.container
         copies = container.copies if container is not None else None
         if option is None or option.number is None or container is None or copies in (None, option.number):
@@ -264,7 +260,7 @@ class LaunchConfigMismatch(Rule):
             severity=Severity.ERROR,
         )
 
-    def _of_program(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_program(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         facts, count = launched.program_of(file, launch), launch.world_size
         if facts is None or count is None:
             return
@@ -292,7 +288,7 @@ class LaunchConfigMismatch(Rule):
                 because=[("the number is written here", facts.processes_at)],
             )
 
-    def _of_devices(self, launch: ProgramStart, facts: ProgramFacts, count: int, at: Location) -> Iterator[Finding]:
+    def _of_devices(self, launch: ProgramStart, facts: ProgramFacts, count: int, at: Location) -> Findings:
         """Lightning compares what its Trainer is told with what torchrun starts."""
         # Where nobody can say how many nodes it is told, it is as many as there are.
         devices, nodes = facts.devices, facts.nodes or launch.nodes or 1
@@ -309,7 +305,7 @@ class LaunchConfigMismatch(Rule):
                 severity=Severity.ERROR,
             )
 
-    def _of_settings(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_settings(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         found = launched.engine_settings(file, launch)
         if found is None:
             return

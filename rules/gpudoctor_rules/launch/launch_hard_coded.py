@@ -28,21 +28,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.questions.addresses import HERE
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 
 class LaunchHardCoded(Rule):
     code = "GPU416"
-    name = "launch-hard-coded"
     severity = Severity.INFO
     needs = (EnvironmentWrite, InitGroup, Spawn, Wrap)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         lists = {wrap.location: wrap.ids_at for wrap in program.events(Wrap)}
         for place, what, remedy in (*_gpus(program), *_counts(program), *_addresses(program)):
             yield self.found(

@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
@@ -52,12 +52,11 @@ _ALONE = frozenset({"standalone", "multi-gpu", "use-deepspeed", "use-fsdp"})
 
 class LauncherFlagsAfterScript(Rule):
     code = "GPU421"
-    name = "launcher-flags-after-script"
     severity = Severity.ERROR
     errors = ("error: unrecognized arguments: --nproc_per_node=4",)
     fix_safety = Safety.UNSAFE
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file, launch in launched.launches:
             misplaced = list(_misplaced(launched, file, launch))
             if not misplaced or launch.script is None:

@@ -32,10 +32,9 @@ https://docs.pytorch.org/docs/stable/elastic/run.html#transitioning-from-torch-d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import DeviceUsed
@@ -58,7 +57,7 @@ from gpudoctor.lint.repair.repair import (
     Source,
 )
 from gpudoctor.record import replace
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
@@ -74,7 +73,6 @@ ELSEWHERE = frozenset({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RAN
 
 class LocalRankArgument(Rule):
     code = "GPU411"
-    name = "local-rank-argument"
     severity = Severity.WARNING
     errors = ("error: unrecognized arguments: --local-rank=0",)
     stops = True
@@ -82,14 +80,14 @@ class LocalRankArgument(Rule):
     needs = (ArgumentDeclared,)
     looks_at = ((ArgumentDeclared, "is_local_rank"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.world is not LaunchWorld.TORCHRUN or not program.whole:
             return
         # A framework asks for the rank itself; what the parser refuses ends the program all the same.
         kept = [] if program.managed_by else list(self._kept(program))
         yield from kept or self._refused(program)
 
-    def _kept(self, program: Program) -> Iterator[Finding]:
+    def _kept(self, program: Program) -> Findings:
         """The option is not passed, so it keeps its default."""
         # A demo that shares its options with the training is started by no launcher.
         if not program.launched_in_several:
@@ -122,7 +120,7 @@ class LocalRankArgument(Rule):
             )
             return
 
-    def _refused(self, program: Program) -> Iterator[Finding]:
+    def _refused(self, program: Program) -> Findings:
         """The launcher of the project passes a spelling that is not declared. Where else the local rank is asked for
         does not count: nobody comes there."""
         event = next((each for each in _declared(program) if "--local_rank" in each.flags), None)
@@ -148,7 +146,7 @@ class LocalRankArgument(Rule):
             # Other scripts may start it by torchrun.
             yield replace(found, launcher="launch")
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         refused = [
             (each, one) for each in _everybody(recording) for one in each.refused if _is_other_spelling(one.text)
         ]

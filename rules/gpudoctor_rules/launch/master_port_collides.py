@@ -22,12 +22,11 @@ facebookresearch/detectron2#91, pytorch/torchtune#392, meta-llama/llama-cookbook
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules._error_texts import PORT_TAKEN
 from gpudoctor_rules.launch._starts import gpus_of, meets_by_c10d, told_by_variables
 
@@ -43,12 +42,11 @@ _REMEDY = "Give each a port of its own, or leave the port out and write `--stand
 
 class MasterPortCollides(Rule):
     code = "GPU425"
-    name = "master-port-collides"
     severity = Severity.WARNING
     errors = PORT_TAKEN
     stops = True
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file in launched.files:
             # On another machine the port is another one.
             here = [launch for launch in file.launches if launch.started_by("ssh") is None]

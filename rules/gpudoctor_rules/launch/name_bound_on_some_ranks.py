@@ -31,15 +31,14 @@ on two CPU ranks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.files import asked_for
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Literal
@@ -54,7 +53,6 @@ _APART = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
 
 class NameBoundOnSomeRanks(Rule):
     code = "GPU470"
-    name = "name-bound-on-some-ranks"
     severity = Severity.ERROR
     errors = (
         "UnboundLocalError: cannot access local variable 'writer' where it is not associated with a value",
@@ -67,7 +65,7 @@ class NameBoundOnSomeRanks(Rule):
     of_ranks = True
     needs = (NameMissing,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several:
             return
         told: set[object] = set()
@@ -96,7 +94,7 @@ class NameBoundOnSomeRanks(Rule):
                 because=[(why, test)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         if self.code in recording.suspected:
             for error in ("is not associated with a value", "referenced before assignment", "is not defined"):
                 yield from self.crashed(recording, error, remedy=REMEDY)

@@ -29,12 +29,11 @@ https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, Starter
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules._error_texts import NO_RANK
 from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
 
@@ -52,11 +51,10 @@ _OWN_RANK = {
 
 class OneProcessLaunch(Rule):
     code = "GPU422"
-    name = "one-process-launch"
     severity = Severity.WARNING
     errors = NO_RANK
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file, launch in launched.launches:
             starter = launch.started_by("srun", "mpirun")
             if starter is not None and launch.launcher is StartedBy.PYTHON:
@@ -71,7 +69,7 @@ class OneProcessLaunch(Rule):
             elif launch.launcher is StartedBy.PYTHON:
                 yield from self._of_python(launched, file, launch)
 
-    def _of_torchrun(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_torchrun(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         if launch.processes != 1 or "nproc-per-node" in launch.options or launch.nodes != 1:
             return
         facts = launched.program_of(file, launch)
@@ -87,7 +85,7 @@ class OneProcessLaunch(Rule):
                 because=[("the processes meet here", facts.group if facts is not None else None)],
             )
 
-    def _of_switch(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_switch(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         """Several processes, none of which is told that it is one of several."""
         facts = launched.program_of(file, launch)
         if facts is None or not {launch.file, launch.at.start} & set(facts.alone_in):
@@ -103,9 +101,7 @@ class OneProcessLaunch(Rule):
             severity=Severity.ERROR,
         )
 
-    def _of_tasks(
-        self, launched: Launched, file: LaunchFile, launch: ProgramStart, starter: Starter
-    ) -> Iterator[Finding]:
+    def _of_tasks(self, launched: Launched, file: LaunchFile, launch: ProgramStart, starter: Starter) -> Findings:
         """They tell each process its rank, but not under the names that the group of the program asks for."""
         facts = launched.program_of(file, launch)
         if facts is not None and facts.ignored is not None and (launch.world_size or 0) > 1:
@@ -126,7 +122,7 @@ class OneProcessLaunch(Rule):
             severity=Severity.ERROR,
         )
 
-    def _of_strangers(self, launch: ProgramStart, starter: Starter, facts: ProgramFacts) -> Iterator[Finding]:
+    def _of_strangers(self, launch: ProgramStart, starter: Starter, facts: ProgramFacts) -> Findings:
         """None of the processes knows of the others: the program asks for what only a launcher of PyTorch says."""
         # Each may be told to do something else.
         if not launch.tasks_of or any(word.holes and launch.per_node for word in launch.arguments):
@@ -140,7 +136,7 @@ class OneProcessLaunch(Rule):
             because=[("with a launcher the processes would meet here", facts.ignored)],
         )
 
-    def _of_python(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_python(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         facts = launched.program_of(file, launch)
         if not _waits_for_ranks(facts, launch):
             return

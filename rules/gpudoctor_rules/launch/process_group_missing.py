@@ -32,7 +32,6 @@ versions raise the same as a RuntimeError.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
@@ -44,7 +43,7 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import AtEnd, Before, Code, Imported, Repair
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 
 class ProcessGroupMissing(Rule):
     code = "GPU401"
-    name = "process-group-missing"
     severity = Severity.ERROR
     errors = NO_GROUP
     fix_safety = Safety.UNSAFE
@@ -66,7 +64,7 @@ class ProcessGroupMissing(Rule):
         when="not makes_group",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.lacks_group is not None:
             yield self._started_several_times(program.lacks_group)
             return

@@ -23,26 +23,23 @@ pytorch/examples#1387, https://docs.pytorch.org/docs/stable/distributed.html#shu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.repair.repair import Always, AtEnd, Code, Either, Imported, Repair
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 
 class ProcessGroupNotDestroyed(Rule):
     code = "GPU402"
-    name = "process-group-not-destroyed"
     severity = Severity.INFO
     errors = ("WARNING: destroy_process_group() was not called before program exit, which can leak resources.",)
     fix_safety = Safety.SAFE
     since_torch = "2.4"
     needs = (Backward, DestroyGroup, DeviceUsed, InitGroup, Move, OptimizerStep)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # The word may stand in `atexit`, or on a way that was not followed.
         if not program.absence() or program.has(DestroyGroup) or program.may_name("destroy_process_group"):
             return

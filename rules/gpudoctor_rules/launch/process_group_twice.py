@@ -27,13 +27,12 @@ The text is that of torch 2.13, run here; https://docs.pytorch.org/docs/stable/d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.process import Caught, DestroyGroup, InitGroup
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Loop
@@ -45,7 +44,6 @@ ERROR = "ValueError"
 
 class ProcessGroupTwice(Rule):
     code = "GPU410"
-    name = "process-group-twice"
     severity = Severity.ERROR
     errors = ("ValueError: trying to initialize the default process group twice!",)
     stops = True
@@ -56,7 +54,7 @@ class ProcessGroupTwice(Rule):
         "default process group twice", remedy="Ask `dist.is_initialized()` first, or call it in one place only."
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         seen: set[object] = set()
         for event in program.events(InitGroup):
             first = _first(program, event)

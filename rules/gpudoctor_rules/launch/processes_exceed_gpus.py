@@ -32,9 +32,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, INVALID_ORDINAL
 from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
 
@@ -44,12 +44,11 @@ if TYPE_CHECKING:
 
 class ProcessesExceedGpus(Rule):
     code = "GPU423"
-    name = "processes-exceed-gpus"
     severity = Severity.ERROR
     errors = (*INVALID_ORDINAL, *DUPLICATE_GPU)
     stops = True
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         told: set[Location] = set()
         for file, launch in launched.launches:
             yield from self._of_devices(launched, file, launch)
@@ -84,7 +83,7 @@ class ProcessesExceedGpus(Rule):
                     )
                     break
 
-    def _of_driver(self, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_driver(self, launch: ProgramStart) -> Findings:
         """`$(nvidia-smi -L | wc -l)` counts the GPUs of the machine, those that nobody shows as well."""
         option, visible = launch.option("nproc-per-node", "num-processes"), launch.visible
         counted = option is not None and option.counts_gpus and option.text is None
@@ -103,7 +102,7 @@ class ProcessesExceedGpus(Rule):
             severity=Severity.WARNING,
         )
 
-    def _of_container(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_container(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         """Docker gives a container no GPU unless it is told to, or set up for it."""
         container, facts = launch.container, launched.program_of(file, launch)
         uses = facts is not None and facts.by_local_rank is not None
@@ -118,7 +117,7 @@ class ProcessesExceedGpus(Rule):
             severity=Severity.WARNING,
         )
 
-    def _of_slots(self, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_slots(self, launch: ProgramStart) -> Findings:
         """`horovodrun` and `mpirun` are told how many processes each host takes, one for each GPU."""
         starter = launch.started_by("mpirun")
         hosts, asked = (starter.options.get(name) for name in ("hosts", "ntasks")) if starter else (None, None)
@@ -134,7 +133,7 @@ class ProcessesExceedGpus(Rule):
                 because=[("the slots are counted here", hosts.at)],
             )
 
-    def _of_tasks(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_tasks(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         """`srun` and `mpirun` start the processes themselves, and each takes the GPU of its local rank."""
         starter, count = launch.started_by("srun", "mpirun"), launch.tasks_per_node
         facts = launched.program_of(file, launch)
@@ -161,7 +160,7 @@ class ProcessesExceedGpus(Rule):
                 )
                 return
 
-    def _of_devices(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_devices(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         """Lightning starts its own processes, one for each of the devices that it is told."""
         if launch.launcher is not StartedBy.PYTHON or launch.tasks_per_node != 1:
             return

@@ -30,15 +30,14 @@ pytorch/pytorch#23074, helboukkouri/character-bert#4, tczhangzhi/pytorch-distrib
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.questions.addresses import is_here
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK, PORT_TAKEN
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ ON_ONE_MACHINE = (SizeKind.DEVICES, SizeKind.LOCAL_WORLD)
 
 class RankArithmetic(Rule):
     code = "GPU415"
-    name = "rank-arithmetic"
     severity = Severity.ERROR
     errors = (*PORT_TAKEN, *NO_SUCH_RANK)
     stops = True
@@ -62,13 +60,13 @@ class RankArithmetic(Rule):
     needs = (InitGroup,)
     looks_at = ((InitGroup, "rank"), (InitGroup, "world_size"))
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if program.world is LaunchWorld.SINGLE or program.managed_by:
             return
         for group in program.events(InitGroup):
             yield from self._of(program, group, group.told_rank, group.told_size)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # The port may be another job's: only where the code says so it is taken by a second rank 0.
         if self.code in recording.suspected:
             yield from self.crashed(recording, "EADDRINUSE", remedy="Give each process a rank of its own.")
@@ -89,7 +87,7 @@ class RankArithmetic(Rule):
             yield self.found(group.place, message, remedy="Give `nprocs` and `world_size` the same number.")
             return
 
-    def _of(self, program: Program, group: InitGroup, rank: Value | None, size: Value | None) -> Iterator[Finding]:
+    def _of(self, program: Program, group: InitGroup, rank: Value | None, size: Value | None) -> Findings:
         started, number = _started(program, group), group.number_of_ranks
         written = rank.in_python if rank is not None else None
         if isinstance(rank, Size) and isinstance(size, Rank):

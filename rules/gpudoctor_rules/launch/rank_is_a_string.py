@@ -23,13 +23,11 @@ https://docs.python.org/3/library/os.html#os.environ; the texts are those of tor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.rank import RankKind, SizeKind
 from gpudoctor.lint.events.process import EnvironmentRead, RankTextUsed
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 VARIABLES = {
     RankKind.GLOBAL: "RANK",
@@ -41,7 +39,6 @@ VARIABLES = {
 
 class RankIsAString(Rule):
     code = "GPU409"
-    name = "rank-is-a-string"
     severity = Severity.ERROR
     errors = ("TypeError: '>' not supported between instances of 'str' and 'int'",)
     stops = True
@@ -49,7 +46,7 @@ class RankIsAString(Rule):
     shows_when = ("ended_well",)
     needs = (RankTextUsed,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(RankTextUsed):
             # One reading may be used at many places, and mends them all.
             place = event.rank.place or event.location
@@ -63,7 +60,7 @@ class RankIsAString(Rule):
                 repair=_convert(program, event.rank.place),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         if any(crash.through("torch/utils/data/distributed.py") for _, crash in recording.crashes()):
             yield from self.crashed(
                 recording,

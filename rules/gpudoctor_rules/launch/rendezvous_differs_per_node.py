@@ -26,12 +26,11 @@ https://docs.pytorch.org/docs/stable/elastic/run.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules.launch._starts import LOCAL, meets_by_c10d, told_by_variables
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ _ONCE = (
 
 class RendezvousDiffersPerNode(Rule):
     code = "GPU429"
-    name = "rendezvous-differs-per-node"
     severity = Severity.ERROR
     errors = (
         "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.",
@@ -57,7 +55,7 @@ class RendezvousDiffersPerNode(Rule):
     )
     stops = True
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file, launch in launched.launches:
             if launch.launcher in OF_TORCH or launch.launcher is StartedBy.ACCELERATE:
                 nodes = launch.nodes if launch.nodes is not None else launch.slurm_nodes
@@ -73,7 +71,7 @@ class RendezvousDiffersPerNode(Rule):
             yield from self._of_many(launch, nodes, settings)
         yield from self._of_files(launched)
 
-    def _of_address(self, file: LaunchFile, launch: ProgramStart, nodes: int) -> Iterator[Finding]:
+    def _of_address(self, file: LaunchFile, launch: ProgramStart, nodes: int) -> Findings:
         alone = launch.option("standalone")
         if alone is not None:
             yield self.found(
@@ -115,7 +113,7 @@ class RendezvousDiffersPerNode(Rule):
                 remedy=_ONCE,
             )
 
-    def _of_rank(self, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_rank(self, launch: ProgramStart) -> Findings:
         srun, container = launch.started_by("srun"), launch.container
         option = launch.option("node-rank", "machine-rank")
         copies = container.copies if container is not None and container.alike else None
@@ -140,7 +138,7 @@ class RendezvousDiffersPerNode(Rule):
                 remedy=f"Have each node fill it in: `srun bash -c '... --node-rank=${early[0]} ...'`.",
             )
 
-    def _of_many(self, launch: ProgramStart, nodes: int, settings: SettingsFile | None) -> Iterator[Finding]:
+    def _of_many(self, launch: ProgramStart, nodes: int, settings: SettingsFile | None) -> Findings:
         """A loop over `ssh`, or `srun` with the settings of Accelerate, starts one command on all nodes."""
         option = launch.option("node-rank", "machine-rank")
         there = launch.started_by("ssh")
@@ -163,7 +161,7 @@ class RendezvousDiffersPerNode(Rule):
             because=[("the rank stands here", written.at if written is not None else None)],
         )
 
-    def _of_files(self, launched: Launched) -> Iterator[Finding]:
+    def _of_files(self, launched: Launched) -> Findings:
         """A file for each node, of which all say the same, their rank included."""
         alike: dict[tuple[object, ...], list[tuple[LaunchFile, StartOption]]] = {}
         counts: dict[tuple[object, ...], int] = {}

@@ -34,15 +34,13 @@ https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn, meets_by_environment
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, RepairStep, SetArgument, SetArguments
 from gpudoctor.lint.repair.snippets import LOCAL
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_RANK
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
@@ -58,7 +56,6 @@ OF_TORCH = ("", "launch")
 
 class RendezvousMissing(Rule):
     code = "GPU403"
-    name = "rendezvous-missing"
     severity = Severity.ERROR
     errors = (
         *NO_RANK,
@@ -85,11 +82,11 @@ class RendezvousMissing(Rule):
         ),
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         yield from self._wrong_port(program)
         yield from self._not_told(program)
 
-    def _wrong_port(self, program: Program) -> Iterator[Finding]:
+    def _wrong_port(self, program: Program) -> Findings:
         # A framework may choose the port itself.
         if program.managed_by:
             return
@@ -109,9 +106,7 @@ class RendezvousMissing(Rule):
                 because=[("the processes meet here", event.location)],
             )
 
-    def _other_port(
-        self, program: Program, event: InitGroup, written: EnvironmentWrite, port: int
-    ) -> Iterator[Finding]:
+    def _other_port(self, program: Program, event: InitGroup, written: EnvironmentWrite, port: int) -> Findings:
         """The launcher itself opens the port at which its ranks meet, and these ask at another one."""
         if program.world is not LaunchWorld.TORCHRUN or not program.whole or port == int(VALUES["MASTER_PORT"]):
             return
@@ -131,7 +126,7 @@ class RendezvousMissing(Rule):
             severity=Severity.WARNING,
         )
 
-    def _not_told(self, program: Program) -> Iterator[Finding]:
+    def _not_told(self, program: Program) -> Findings:
         # `torchrun` sets all four; a single process has nobody to meet.
         if not program.has(Spawn):
             return

@@ -26,17 +26,16 @@ facebookresearch/simsiam do it so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import Escape, UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, SeedSet, Spawn
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Process
@@ -48,12 +47,11 @@ REMEDY = "Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed +
 
 class SeedNotInWorkers(Rule):
     code = "GPU413"
-    name = "seed-not-in-workers"
     severity = Severity.WARNING
     shows_when = ("distributed", "trained")
     needs = (Spawn,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.has(Spawn):
             return
         if not program.absence(knows=program.leaving("seeding")):
@@ -69,7 +67,7 @@ class SeedNotInWorkers(Rule):
                 because=[("it is set here", seed.location), ("the workers are started here", spawn.location)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for parent in recording.others:
             workers = [each for each in recording.ranks if each.parent == parent.pid and each.optimizers]
             if not workers or not parent.seeds or (at := parent.seeds[-1].place) is None:

@@ -25,16 +25,13 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.diagnostic import Severity
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules.launch._starts import named, starts_several
 
 
 class SharedMemoryTooSmall(Rule):
     code = "GPU431"
-    name = "shared-memory-too-small"
     severity = Severity.WARNING
     errors = (
         "RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is possible that dataloader's "
@@ -44,7 +41,7 @@ class SharedMemoryTooSmall(Rule):
     )
     stops = True
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file, launch in launched.launches:
             container = launch.container
             if container is None or container.shared_memory != "":

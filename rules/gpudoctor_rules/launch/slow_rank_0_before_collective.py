@@ -28,17 +28,16 @@ NVIDIA/nccl#708, pytorch/pytorch#107177, pytorch/pytorch#124950.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import GLOO_TIMEOUT, NCCL_TIMEOUT
 
 if TYPE_CHECKING:
@@ -53,13 +52,12 @@ LIMIT = ("Timed out waiting", "wait timeout", "collective operation timeout")
 
 class SlowRank0BeforeCollective(Rule):
     code = "GPU412"
-    name = "slow-rank-0-before-collective"
     severity = Severity.INFO
     errors = (*NCCL_TIMEOUT, *GLOO_TIMEOUT)
     stops = True
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence() or not program.whole:
             return
         # Who gives a timeout has thought of it.
@@ -81,7 +79,7 @@ class SlowRank0BeforeCollective(Rule):
                 because=[("it goes through them here", event.location), ("the others wait here", waiting.location)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         if not recording.distributed or any(group.timeout for rank in recording.ranks for group in rank.groups):
             return
         for busy, passed in _alone(recording):

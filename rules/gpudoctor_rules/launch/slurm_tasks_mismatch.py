@@ -24,12 +24,11 @@ Lightning-AI/pytorch-lightning#20391, Lightning-AI/pytorch-lightning#102, https:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, StartOption
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules.launch._starts import is_of_torch, named, reaches_others
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 class SlurmTasksMismatch(Rule):
     code = "GPU427"
-    name = "slurm-tasks-mismatch"
     severity = Severity.ERROR
     errors = (
         "ValueError: You set devices=4 in Lightning, but the number of tasks per node configured in SLURM "
@@ -46,7 +44,7 @@ class SlurmTasksMismatch(Rule):
     )
     stops = True
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file, launch in launched.launches:
             if is_of_torch(launch):
                 yield from self._of_nodes(file, launch)
@@ -54,7 +52,7 @@ class SlurmTasksMismatch(Rule):
             if facts is not None and "lightning" in facts.frameworks and launch.launcher is StartedBy.PYTHON:
                 yield from self._of_lightning(launch, facts)
 
-    def _of_nodes(self, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_nodes(self, file: LaunchFile, launch: ProgramStart) -> Findings:
         nodes, option = launch.nodes, launch.option("nnodes")
         if nodes is None or nodes < 2 or option is None:
             return
@@ -80,7 +78,7 @@ class SlurmTasksMismatch(Rule):
                 because=[("SLURM is asked for the nodes", said.at)],
             )
 
-    def _of_lightning(self, launch: ProgramStart, facts: ProgramFacts) -> Iterator[Finding]:
+    def _of_lightning(self, launch: ProgramStart, facts: ProgramFacts) -> Findings:
         each, total = launch.slurm("ntasks-per-node"), launch.slurm("ntasks")
         if each is not None and each.number is not None and launch.started_by("srun") is not None:
             nodes, asked = launch.slurm_nodes, launch.slurm("nodes")

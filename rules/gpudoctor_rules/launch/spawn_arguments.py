@@ -28,17 +28,14 @@ the texts are those of torch 2.13 with Python 3.11, run here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 
 class SpawnArguments(Rule):
     code = "GPU404"
-    name = "spawn-arguments"
     severity = Severity.ERROR
     errors = (
         "TypeError: Value after * must be an iterable, not int",
@@ -51,7 +48,7 @@ class SpawnArguments(Rule):
     shows_when = ("ended_well",)
     needs = (Spawn,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(Spawn):
             # In the order in which a run meets them: the arguments are unpacked before the function is called.
             story = _not_a_tuple(event) or _wrong_count(event) or _cannot_be_sent(event) or _not_in_a_file(event)
@@ -60,7 +57,7 @@ class SpawnArguments(Rule):
                 repair = _make_tuple(event) if _not_a_tuple(event) else None
                 yield self.found(at=event.location, message=message, remedy=remedy, repair=repair)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         if not any(crash.through("torch/multiprocessing/spawn.py") for _, crash in recording.crashes()):
             return
         for text in ("must be an iterable, not", "positional argument", "<locals>"):

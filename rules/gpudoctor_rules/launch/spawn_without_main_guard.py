@@ -25,17 +25,14 @@ https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.repair.repair import Repair, Under
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 
 class SpawnWithoutMainGuard(Rule):
     code = "GPU405"
-    name = "spawn-without-main-guard"
     severity = Severity.ERROR
     errors = (
         "RuntimeError: An attempt has been made to start a new process before the current process has finished its "
@@ -51,7 +48,7 @@ class SpawnWithoutMainGuard(Rule):
         remedy='Start the processes under `if __name__ == "__main__":`.',
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # `python -m package` runs `__main__.py`, which new processes know and do not import again.
         if not program.whole or program.entry.endswith("__main__.py"):
             return

@@ -22,12 +22,11 @@ interTwin-eu/itwinai#360, Lightning-AI/pytorch-lightning#18650, https://slurm.sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules.launch._starts import named, starts_several
 
 if TYPE_CHECKING:
@@ -38,17 +37,16 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 class StartedTwice(Rule):
     code = "GPU426"
-    name = "started-twice"
     severity = Severity.ERROR
     stops = True
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file, launch in launched.launches:
             if launch.launcher is not StartedBy.PYTHON:
                 yield from self._of_launcher(launched, file, launch)
             yield from self._of_spawning(launched, file, launch)
 
-    def _of_launcher(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_launcher(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         script = launch.script
         if script is not None and script.text in _LAUNCHERS and launched.path_of(file, launch) is None:
             yield self.found(
@@ -72,7 +70,7 @@ class StartedTwice(Rule):
             because=[("the tasks are requested here", said.at if said is not None else None)],
         )
 
-    def _of_spawning(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+    def _of_spawning(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
         facts = launched.program_of(file, launch)
         if facts is None or facts.spawns is None:
             return

@@ -21,11 +21,9 @@ https://docs.pytorch.org/docs/stable/elastic/run.html, https://huggingface.co/do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.launchfiles.start import StartedBy
-from gpudoctor.rule import Launched, Rule
+from gpudoctor.rule import Findings, Launched, Rule
 
 _PYTHONS = ("python", "python3", "python2")
 _FLAGS = ("-u", "-B", "-O", "-s", "-E", "-I")
@@ -33,12 +31,11 @@ _FLAGS = ("-u", "-B", "-O", "-s", "-E", "-I")
 
 class TorchrunStartsPython(Rule):
     code = "GPU424"
-    name = "torchrun-starts-python"
     severity = Severity.ERROR
     fix_safety = Safety.SAFE
     stops = True
 
-    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+    def in_launch(self, launched: Launched) -> Findings:
         for file, launch in launched.launches:
             script = launch.script
             name = script.usual if script is not None else None

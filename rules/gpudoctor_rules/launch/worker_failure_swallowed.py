@@ -28,16 +28,15 @@ https://docs.pytorch.org/docs/stable/elastic/errors.html, Lightning-AI/pytorch-l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import Swallowed
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 
 if TYPE_CHECKING:
@@ -50,13 +49,12 @@ TOGETHER = (WrapperKind.DDP, WrapperKind.FSDP)
 
 class WorkerFailureSwallowed(Rule):
     code = "GPU414"
-    name = "worker-failure-swallowed"
     severity = Severity.WARNING
     errors = STUCK
     shows_when = ("distributed", "ranks.failures")
     needs = (Swallowed,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.distributed or not program.whole:
             return
         wraps = [event for event in program.events(Wrap) if event.kind in TOGETHER]
@@ -80,7 +78,7 @@ class WorkerFailureSwallowed(Rule):
                 ],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # A handler that ends its process with an exit code of its own has the launcher end the others.
         if not recording.distributed or recording.status not in (0, None):
             return

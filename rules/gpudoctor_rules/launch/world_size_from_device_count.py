@@ -26,15 +26,14 @@ pytorch/pytorch#52848, pytorch/pytorch#23074.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 class WorldSizeFromDeviceCount(Rule):
     code = "GPU408"
-    name = "world-size-from-device-count"
     severity = Severity.WARNING
     errors = NO_SUCH_RANK
     stops = True
@@ -57,7 +55,7 @@ class WorldSizeFromDeviceCount(Rule):
         remedy="Take both numbers from the process group: `dist.get_rank()` and `dist.get_world_size()`.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # A framework may start the processes itself, one for each GPU.
         if program.world is LaunchWorld.SINGLE or program.managed_by - program.leaving("processes"):
             return

@@ -29,14 +29,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Delete, Repair
 from gpudoctor.record import dataclass
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 ANOMALY = "each backward checks all gradients for `nan`, and each operation keeps a stack trace"
 COLLECTIVES = "every collective is first compared over all ranks"
@@ -68,13 +68,12 @@ class Switch:
 
 class DebugFlagLeftOn(Rule):
     code = "GPU802"
-    name = "debug-flag-left-on"
     severity = Severity.PERF
     fix_safety = Safety.UNSAFE
     shows_when = ("trained",)
     needs = (DebugFlag, EnvironmentWrite)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.whole:
             return
         seen: set[Location] = set()
@@ -98,7 +97,7 @@ class DebugFlagLeftOn(Rule):
                 repair=Repair("Remove it", (Delete(switch.event.location),)) if _alone(switches, switch) else None,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             for each in rank.optimizers[:1]:
                 if each.debug and each.place is not None:

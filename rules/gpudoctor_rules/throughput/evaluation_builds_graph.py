@@ -41,7 +41,7 @@ from gpudoctor.lint.events.training_step import Backward, GradientsSwitched, Opt
 from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.repair.repair import After, Before, Code, Decorate, Holds, Imported, Repair, Under
 from gpudoctor.record import replace
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
@@ -50,14 +50,13 @@ if TYPE_CHECKING:
 
 class EvaluationBuildsGraph(Rule):
     code = "GPU805"
-    name = "evaluation-builds-graph"
     severity = Severity.PERF
     errors = OUT_OF_MEMORY
     fix_safety = Safety.SAFE
     shows_when = ("ranks.evaluations",)
     needs = (Backward, Escape, Forward, GradientsSwitched, ModeChange, OptimizerStep, TakeGradient)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # Frameworks switch gradients off around the user's validation; these leave the loop to the user, or their own
         # was followed.
         if not program.absence(knows=program.leaving("loop")):
@@ -83,7 +82,7 @@ class EvaluationBuildsGraph(Rule):
                 found = self._finding(place, call, loop, bool(building), learner)
                 yield replace(found, repair=_repair(program, call, loop, bool(building), learner))
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks:
             for each in rank.evaluations:
                 # A pass without a step may gather gradients for a later one; of one that was cut off nobody knows.

@@ -25,16 +25,15 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.whole_data import goes_over_all
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
@@ -43,13 +42,12 @@ if TYPE_CHECKING:
 
 class EvaluationOnEveryRank(Rule):
     code = "GPU808"
-    name = "evaluation-on-every-rank"
     severity = Severity.PERF
     shows_when = ("distributed", "ranks.evaluations")
     of_ranks = True
     needs = (Iterate,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or program.cut_short or not _trains_one_model(program):
             return
         told: set[Value] = set()
@@ -69,7 +67,7 @@ class EvaluationOnEveryRank(Rule):
                 because=[("the ranks evaluate here", each.loop.location)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         firsts = [rank.evaluations[0] for rank in recording.ranks if rank.evaluations and rank.steps]
         if not recording.distributed or len(firsts) < len(recording.ranks):
             return

@@ -25,10 +25,9 @@ https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.acting_place import entered_in
@@ -36,7 +35,7 @@ from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import whole
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, training_loop, when_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Loop
@@ -47,11 +46,10 @@ MOST_SHOWN = 3
 
 class HostSyncEveryStep(Rule):
     code = "GPU801"
-    name = "host-sync-every-step"
     severity = Severity.PERF
     needs = (HostSync,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         waits: dict[Location, list[HostSync]] = {}
         waited: set[tuple[Location, ...]] = set()
         timed = _before_clocks(program)
@@ -86,7 +84,7 @@ class HostSyncEveryStep(Rule):
                 ],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # Lint reads this file, too, and needs no statistics, which take as long to load as twenty rules.
         import statistics
 

@@ -30,14 +30,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
@@ -47,14 +47,13 @@ if TYPE_CHECKING:
 
 class IdleRanksDuringEvaluation(Rule):
     code = "GPU807"
-    name = "idle-ranks-during-evaluation"
     severity = Severity.PERF
     shows_when = ("distributed", "ranks.evaluations")
     of_ranks = True
     needs = (Iterate,)
     looks_at = ((Iterate, "rank_guards"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.presence():
             return
         evaluated = [*evaluations(program)]
@@ -79,7 +78,7 @@ class IdleRanksDuringEvaluation(Rule):
                 ],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         evaluating = [rank for rank in recording.ranks if rank.evaluations]
         if not recording.distributed or len(evaluating) != 1 or not all(rank.steps for rank in recording.ranks):
             return

@@ -30,13 +30,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.lint.questions.unseen_deeds import may_lower_precision
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Forward
@@ -44,11 +44,10 @@ if TYPE_CHECKING:
 
 class NoMixedPrecision(Rule):
     code = "GPU803"
-    name = "no-mixed-precision"
     severity = Severity.INFO
     needs = (Backward,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.absence() or not program.has(Backward):
             return
         if any(move.dtype for move in program.events(Move)):

@@ -28,11 +28,11 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.rule import Recording, Rule
+from gpudoctor.diagnostic import Severity
+from gpudoctor.rule import Findings, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Location
@@ -84,10 +84,9 @@ class Lag(NamedTuple):
 
 class RankLagsBehind(Rule):
     code = "GPU809"
-    name = "rank-lags-behind"
     severity = Severity.PERF
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         lag = _lag(recording.ranks) if self.could_show(recording) else None
         place = _place(lag) if lag is not None else None
         if lag is None or place is None:

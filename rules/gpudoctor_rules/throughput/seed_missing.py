@@ -27,10 +27,9 @@ https://docs.pytorch.org/docs/stable/notes/randomness.html, karpathy/nanoGPT#22.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, PickedAtRandom
 from gpudoctor.lint.events.event_context import only_some_ranks
@@ -40,7 +39,7 @@ from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event
@@ -48,12 +47,11 @@ if TYPE_CHECKING:
 
 class SeedMissing(Rule):
     code = "GPU806"
-    name = "seed-missing"
     severity = Severity.WARNING
     advises_if_named = True
     needs = (Backward, Forward, InitGroup, Iterate, MakeLoader, PickedAtRandom, SeedSet, Wrap)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or not program.whole or program.cut_short:
             return
         if program.managed_by - program.leaving("seeding") or not program.has(Backward):
@@ -65,7 +63,7 @@ class SeedMissing(Rule):
         elif program.world is not LaunchWorld.SPAWN or not all(map(program.by_one_process, seeds)):
             yield from self._the_same(program, seeds)
 
-    def _none(self, program: Program) -> Iterator[Finding]:
+    def _none(self, program: Program) -> Findings:
         start: Event | None = next(program.events(InitGroup, Wrap), None)
         # A helper that was not followed may set one.
         if start is None or may_set_seed(program):
@@ -74,7 +72,7 @@ class SeedMissing(Rule):
         remedy = "Call `torch.manual_seed(seed + rank)` at the start of each process."
         yield self.found(start.location, message, remedy=remedy, severity=Severity.INFO)
 
-    def _the_same(self, program: Program, seeds: list[SeedSet]) -> Iterator[Finding]:
+    def _the_same(self, program: Program, seeds: list[SeedSet]) -> Findings:
         picked = next((each for each in program.events(PickedAtRandom) if not each.context.evaluating), None)
         drawn = _drawn(program, picked)
         # With generators of their own ranks may draw what they like.
@@ -94,7 +92,7 @@ class SeedMissing(Rule):
             severity=None if picked is not None else Severity.INFO,
         )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         first = [rank.optimizers[0] for rank in recording.ranks if rank.optimizers]
         if not recording.distributed or len(first) < len(recording.ranks):
             return

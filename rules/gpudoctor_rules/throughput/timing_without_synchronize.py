@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
@@ -44,7 +44,7 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round
 from gpudoctor.lint.repair.repair import Before, Code, Imported, Repair
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Location
@@ -57,12 +57,11 @@ MANY_ROUNDS = 20
 
 class TimingWithoutSynchronize(Rule):
     code = "GPU804"
-    name = "timing-without-synchronize"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     needs = (Elapsed,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if _launches_block(program):
             return
         for readings in _phases(program):

@@ -32,6 +32,5 @@ class UnknownSuppression(Rule):
     """Lint itself finds it when it reads the comments of a file."""
 
     code = "GPU003"
-    name = "unknown-suppression"
     # A typing error here means that what the author wanted silenced is not, or will not be.
     severity = Severity.WARNING

@@ -40,7 +40,6 @@ class UnreadableFile(Rule):
     """Lint itself finds it while it reads the files, before there is a program to ask."""
 
     code = "GPU001"
-    name = "unreadable-file"
     # Also where nobody imports the file: it would fail on every rank as soon as somebody does.
     severity = Severity.ERROR
     stops = True

@@ -35,7 +35,6 @@ class UnusedSuppression(Rule):
     """Lint itself finds it, from the comments that were of no use once all rules have been asked."""
 
     code = "GPU002"
-    name = "unused-suppression"
     # Advice about comments must not break the build of a program that is right.
     severity = Severity.INFO
     fix_safety = Safety.SAFE

@@ -33,9 +33,7 @@ ultralytics/yolov5#90, VinAIResearch/XPhoneBERT#7, Project-MONAI/GenerativeModel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.model import AttributeMissed, BareAsked, Forward, Wrap
@@ -45,7 +43,7 @@ from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_kind_of
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.lint.repair.snippets import model_inside
-from gpudoctor.rule import SOME_PATHS, CrashText, Program, Rule
+from gpudoctor.rule import SOME_PATHS, CrashText, Findings, Program, Rule
 from gpudoctor_rules.wrap._training import begin_alike
 
 # FSDP and `torch.compile` forward attribute access to the module inside; these two do not.
@@ -58,7 +56,6 @@ _ITEM = "__getitem__"
 
 class AttributeOnWrapper(Rule):
     code = "GPU104"
-    name = "attribute-on-wrapper"
     severity = Severity.ERROR
     errors = (
         "AttributeError: 'DistributedDataParallel' object has no attribute 'encoder'",
@@ -75,7 +72,7 @@ class AttributeOnWrapper(Rule):
         remedy="Read it from the model inside: `model.module.name`.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         yield from self._asked_of_wrappers(program)
         for event in program.events(BareAsked):
             wraps = [wrap for wrap in program.events(Wrap) if wrap.inner.core == event.model]
@@ -98,7 +95,7 @@ class AttributeOnWrapper(Rule):
                 cause=event.model.place,
             )  # fmt: skip
 
-    def _asked_of_wrappers(self, program: Program) -> Iterator[Finding]:
+    def _asked_of_wrappers(self, program: Program) -> Findings:
         # One line may miss two attributes; a loop or two worlds report the same one again.
         told: set[tuple[Location, str]] = set()
         for event in program.events(AttributeMissed):

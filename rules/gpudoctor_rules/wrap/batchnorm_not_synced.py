@@ -24,16 +24,15 @@ pytorch/pytorch#2584, https://docs.pytorch.org/docs/stable/generated/torch.nn.Sy
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.questions.layers import normalises_batch
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
@@ -48,11 +47,10 @@ REMEDY = "Convert them before the wrap: `model = nn.SyncBatchNorm.convert_sync_b
 
 class BatchnormNotSynced(Rule):
     code = "GPU111"
-    name = "batchnorm-not-synced"
     severity = Severity.INFO
     needs = (Wrap,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for wrap in program.events(Wrap):
             if wrap.kind is not WrapperKind.DDP or not isinstance(wrap.wrapper, Wrapper):
                 continue
@@ -70,7 +68,7 @@ class BatchnormNotSynced(Rule):
                 because=[("a layer of that kind", layer.place)],
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         size = _largest_batch(recording)
         if size is None or size > FEW:
             return

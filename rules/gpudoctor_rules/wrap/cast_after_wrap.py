@@ -23,16 +23,15 @@ pytorch/pytorch#104336.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu, on_gpu
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import MoveUp, Repair
-from gpudoctor.rule import DriftText, Program, Rule
+from gpudoctor.rule import DriftText, Findings, Program, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ PLAIN = ("torch.nn.", "torchvision.models.")
 
 class CastAfterWrap(Rule):
     code = "GPU116"
-    name = "cast-after-wrap"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
@@ -53,7 +51,7 @@ class CastAfterWrap(Rule):
         "the wrapper does not average the parameters that the cast has made", "Cast the model first, and wrap it then."
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for move in program.events(Move):
             if not isinstance(move.subject.core, Module):
                 continue

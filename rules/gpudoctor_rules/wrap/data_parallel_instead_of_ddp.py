@@ -24,23 +24,20 @@ AI4Finance-Foundation/RLSolver#43.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 
 class DataParallelInsteadOfDdp(Rule):
     code = "GPU107"
-    name = "data-parallel-instead-of-ddp"
     # It works and may be a choice, so it must never break a build: opt-in.
     severity = Severity.INFO
     needs = (Backward,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # For inference the copies and the gathering may still pay, and there is no other wrapper to recommend.
         if not program.has(Backward):
             return

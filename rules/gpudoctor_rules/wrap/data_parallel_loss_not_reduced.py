@@ -24,16 +24,15 @@ pytorch/pytorch#9811, Lightning-AI/pytorch-lightning#249, airsplay/lxmert#17, if
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.wrap._training import is_wrapper_of
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 class DataParallelLossNotReduced(Rule):
     code = "GPU108"
-    name = "data-parallel-loss-not-reduced"
     severity = Severity.ERROR
     errors = (
         "RuntimeError: grad can be implicitly created only for scalar outputs",
@@ -54,7 +52,7 @@ class DataParallelLossNotReduced(Rule):
     needs = (Backward,)
     looks_at = ((Backward, "of_each_gpu"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         told: set[Location] = set()
         for backward in program.events(Backward):
             if not backward.of_each_gpu or backward.location in told:

@@ -24,22 +24,19 @@ pytorch/pytorch#2864, pytorch/pytorch#1500, https://docs.pytorch.org/docs/stable
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Forward, ReplicaRead, ReplicaWrite, Wrap
-from gpudoctor.rule import Program, Rule
+from gpudoctor.rule import Findings, Program, Rule
 
 
 class DataParallelStateLost(Rule):
     code = "GPU109"
-    name = "data-parallel-state-lost"
     severity = Severity.WARNING
     errors = ("AttributeError: 'Net' object has no attribute 'features'",)
     needs = (ReplicaWrite,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for write in program.events(ReplicaWrite):
             wrap = _copied_by(program)
             read = None if write.carried else _read_later(program, write)

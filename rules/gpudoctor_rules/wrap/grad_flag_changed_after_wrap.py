@@ -26,13 +26,11 @@ VinAIResearch/XPhoneBERT#7, https://docs.pytorch.org/docs/stable/generated/torch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_parameters
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, DriftText, Program, Rule
+from gpudoctor.rule import CrashText, DriftText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import before_wrap, ddp_around, how_to_search, trained_after
 
@@ -41,7 +39,6 @@ _REMEDY = "Set `requires_grad` before the model is wrapped, or wrap it again."
 
 class GradFlagChangedAfterWrap(Rule):
     code = "GPU114"
-    name = "grad-flag-changed-after-wrap"
     severity = Severity.ERROR
     errors = UNUSED
     stops = True
@@ -56,7 +53,7 @@ class GradFlagChangedAfterWrap(Rule):
     )
     drift = DriftText("the wrapper does not average what was not trainable when it was made", _REMEDY)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for flag in program.events(GradientFlag):
             wrap = ddp_around(program, flag.module, flag) if flag.on is not None else None
             if wrap is None:

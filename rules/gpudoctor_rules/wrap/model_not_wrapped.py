@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind
 from gpudoctor.lint.events.collective import Collective
@@ -59,7 +59,7 @@ from gpudoctor.lint.repair.repair import (
     Source,
 )
 from gpudoctor.lint.repair.snippets import local_rank, own_wrapper
-from gpudoctor.rule import DriftText, Program, Recording, Rule
+from gpudoctor.rule import DriftText, Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Condition, Location, Value
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
 
 class ModelNotWrapped(Rule):
     code = "GPU101"
-    name = "model-not-wrapped"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
@@ -81,7 +80,7 @@ class ModelNotWrapped(Rule):
         "Wrap it in `DistributedDataParallel`, too, or both in one module.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # An absence can only be claimed where everything was read; a framework wraps out of our sight.
         if not program.absence(knows=program.leaving("wrapping")):
             return
@@ -126,7 +125,7 @@ class ModelNotWrapped(Rule):
                     needs=step.condition,
                 )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         yield from super().in_run(recording)
         drift = recording.drift
         # Tensors that the ranks exchange by themselves speak of another way to train one model. Gradients that come too

@@ -26,15 +26,15 @@ ethnhe/FFB6D#4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event
@@ -51,13 +51,12 @@ NEVER_INSIDE = {
 
 class NestedWrappers(Rule):
     code = "GPU105"
-    name = "nested-wrappers"
     severity = Severity.ERROR
     shows_when = ("ranks.wraps",)
     needs = (Wrap,)
     looks_at = ((Wrap, "nested"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(Wrap):
             wrong = _wrongly_inside(event)
             # A wrap inside the loop over epochs meets its own result: that is GPU121.
@@ -81,7 +80,7 @@ class NestedWrappers(Rule):
                 by=event,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for wrap in {wrap.place: wrap for rank in recording.ranks for wrap in rank.wraps if wrap.nested}.values():
             # Wrapped at one line again and again is another mistake.
             times = [each.place for each in recording.ranks[0].wraps].count(wrap.place)

@@ -24,19 +24,16 @@ pytorch/pytorch#73168, `torch/nn/parallel/distributed.py` (the check stands in t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import GradientFlag, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 
 class NothingToTrain(Rule):
     code = "GPU118"
-    name = "nothing-to-train"
     severity = Severity.ERROR
     errors = (
         "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any parameter that requires "
@@ -51,7 +48,7 @@ class NothingToTrain(Rule):
         remedy="Wrap what is trained, and leave what is not, such as a loss or a frozen teacher, bare.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for wrap in program.events(Wrap):
             if not _fails(wrap):
                 continue

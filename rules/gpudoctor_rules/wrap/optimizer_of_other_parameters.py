@@ -26,7 +26,6 @@ pytorch/pytorch#149205.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -35,7 +34,7 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.events.training_step import Backward, GroupAdded, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.wrap._later import ddp_around
 
 if TYPE_CHECKING:
@@ -44,12 +43,11 @@ if TYPE_CHECKING:
 
 class OptimizerOfOtherParameters(Rule):
     code = "GPU120"
-    name = "optimizer-of-other-parameters"
     severity = Severity.ERROR
     shows_when = ("ranks.optimizers.held",)
     needs = (OptimizerStep,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         if not program.absence(knows=program.leaving("loop")):
             return
         told: set[Value] = set()
@@ -66,7 +64,7 @@ class OptimizerOfOtherParameters(Rule):
                 told.add(held)
                 yield found
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             for each in rank.optimizers:
                 # Several optimizers may share a wrapper; one that holds nothing of any trains something else.

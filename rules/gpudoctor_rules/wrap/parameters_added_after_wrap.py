@@ -24,13 +24,11 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html (the reducer is built when t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import CrashText, DriftText, Program, Rule
+from gpudoctor.rule import CrashText, DriftText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import before_wrap, ddp_around, trained_after
 
@@ -39,7 +37,6 @@ _REMEDY = "Change the model first, and wrap it then."
 
 class ParametersAddedAfterWrap(Rule):
     code = "GPU115"
-    name = "parameters-added-after-wrap"
     severity = Severity.ERROR
     errors = UNUSED
     stops = True
@@ -54,7 +51,7 @@ class ParametersAddedAfterWrap(Rule):
     )
     drift = DriftText("the wrapper does not know what was added after it was made", _REMEDY)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for added in program.events(PartAdded):
             # A part that has a wrapper of its own is averaged by that one.
             if not added.parameters or isinstance(added.part, Wrapper):

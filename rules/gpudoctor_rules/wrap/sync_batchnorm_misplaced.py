@@ -28,7 +28,6 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -41,7 +40,7 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, MoveUp, Repair, Source
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
@@ -51,7 +50,6 @@ FIRST = "Convert the bare model: `model = nn.SyncBatchNorm.convert_sync_batchnor
 
 class SyncBatchnormMisplaced(Rule):
     code = "GPU110"
-    name = "sync-batchnorm-misplaced"
     severity = Severity.ERROR
     errors = (
         "ValueError: SyncBatchNorm layers only work with GPU modules",
@@ -66,7 +64,7 @@ class SyncBatchnormMisplaced(Rule):
         remedy="Convert to SyncBatchNorm where there are GPUs only, before the model is wrapped.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for sync in program.events(SyncNorm):
             found = self._dropped(program, sync) or self._wrapped(program, sync)
             if found is not None:

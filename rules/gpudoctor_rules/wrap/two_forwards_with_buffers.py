@@ -26,19 +26,16 @@ rosinality/stylegan2-pytorch#236, XPixelGroup/BasicSR#541.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Forward, SyncNorm
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 
 class TwoForwardsWithBuffers(Rule):
     code = "GPU117"
-    name = "two-forwards-with-buffers"
     severity = Severity.WARNING
     errors = (
         "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation",
@@ -46,7 +43,7 @@ class TwoForwardsWithBuffers(Rule):
     shows_when = ("distributed", "trained")
     needs = (Backward,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for backward in program.events(Backward):
             first: dict[object, Forward] = {}
             for call in program.calls_in_graph(backward):
@@ -66,7 +63,7 @@ class TwoForwardsWithBuffers(Rule):
                     because=[("the first call", before.location), ("one backward for both", backward.location)],
                 )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         told: set[Location] = set()
         for rank in recording.ranks:
             for calls in rank.calls:

@@ -29,12 +29,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, how_to_search, trained_after
 
@@ -51,7 +51,6 @@ _TEXTS = (
 
 class UnusedParameters(Rule):
     code = "GPU112"
-    name = "unused-parameters"
     severity = Severity.WARNING
     errors = (
         *UNUSED,
@@ -63,7 +62,7 @@ class UnusedParameters(Rule):
     shows_when = ("distributed", "ended_well")
     needs = (UnusedPart, Backward)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for unused in program.events(UnusedPart):
             if not _has_parameters(program, unused.part):
                 continue
@@ -85,7 +84,7 @@ class UnusedParameters(Rule):
 
         yield from self._left_out(program)
 
-    def _left_out(self, program: Program) -> Iterator[Finding]:
+    def _left_out(self, program: Program) -> Findings:
         """Lightning's `manual_backward` prepares the wrapper for all parameters, and this loss is of one network."""
         for backward in program.events(Backward) if program.launched_in_several else ():
             calls = list(program.calls_in_graph(backward)) if backward.managed and backward.complete else []
@@ -107,7 +106,7 @@ class UnusedParameters(Rule):
             )
             return
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         # Which parameters lack a gradient, and since when, the error does not say.
         if not (recording.suspected & {"GPU114", "GPU115", "GPU507"} or recording.frozen_in_wrapper):
             for text in _TEXTS:

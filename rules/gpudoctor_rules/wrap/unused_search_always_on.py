@@ -27,14 +27,13 @@ EvolvingLMMs-Lab/OneVision-Encoder#68, https://docs.pytorch.org/docs/stable/note
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, UnusedPart, Wrap
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
@@ -49,7 +48,6 @@ ENOUGH = 5
 
 class UnusedSearchAlwaysOn(Rule):
     code = "GPU113"
-    name = "unused-search-always-on"
     severity = Severity.INFO
     errors = (
         "Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any unused "
@@ -57,7 +55,7 @@ class UnusedSearchAlwaysOn(Rule):
     )
     needs = (Wrap,)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         wraps = [wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP]
         # Networks that take turns leave each other's parameters without a gradient.
         if len({wrap.inner.core for wrap in wraps}) > 1:
@@ -77,7 +75,7 @@ class UnusedSearchAlwaysOn(Rule):
                 remedy=REMEDY,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for together in wrapped_together(recording):
             found = [_found(rank, wrap) for rank, wrap in together]
             looked_at, at = min(len(each) for each in found), together[0][1].place

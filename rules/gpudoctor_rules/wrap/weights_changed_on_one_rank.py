@@ -24,10 +24,9 @@ karpathy/nanoGPT#22, NVlabs/stylegan2-ada-pytorch#127.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.event_context import ranks_in_words
@@ -37,7 +36,7 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import DriftText, Program, Rule
+from gpudoctor.rule import DriftText, Findings, Program, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 class WeightsChangedOnOneRank(Rule):
     code = "GPU119"
-    name = "weights-changed-on-one-rank"
     severity = Severity.ERROR
     shows_when = ("distributed", "trained")
     needs = (LoadState, WeightsDrawn)
@@ -56,7 +54,7 @@ class WeightsChangedOnOneRank(Rule):
         "Change the weights on all ranks alike, or before the model is wrapped.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for event in program.events(LoadState, WeightsDrawn):
             module = _changed(event)
             wrap = ddp_around(program, module, event) if isinstance(module.core, Module) else None

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.acting_place import parting
@@ -36,7 +36,7 @@ from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.rule import CrashText, Program, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 class WrapBeforeProcessGroup(Rule):
     code = "GPU106"
-    name = "wrap-before-process-group"
     severity = Severity.ERROR
     errors = NO_GROUP
     stops = True
@@ -58,7 +57,7 @@ class WrapBeforeProcessGroup(Rule):
         when="makes_group",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         # No group anywhere is GPU401: what to do about it is another story than moving a line up.
         if program.managed_by - program.leaving("groups") or not program.has(InitGroup, UseManaged):
             return

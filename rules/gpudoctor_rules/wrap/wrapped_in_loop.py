@@ -27,12 +27,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Loop
@@ -40,13 +40,12 @@ if TYPE_CHECKING:
 
 class WrappedInLoop(Rule):
     code = "GPU121"
-    name = "wrapped-in-loop"
     severity = Severity.ERROR
     shows_when = ("ranks.wraps",)
     needs = (Wrap,)
     looks_at = ((Wrap, "loops"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         for wrap in program.events(Wrap):
             if not _is_wrapper(wrap):
                 continue
@@ -64,7 +63,7 @@ class WrappedInLoop(Rule):
                 by=wrap,
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         for rank in recording.ranks[:1]:
             for first in rank.wraps:
                 again = [

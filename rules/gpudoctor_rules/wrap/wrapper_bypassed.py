@@ -44,7 +44,7 @@ from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_afte
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
-from gpudoctor.rule import CrashText, Program, Recording, Rule
+from gpudoctor.rule import CrashText, Findings, Program, Recording, Rule
 from gpudoctor_rules.wrap._training import begin_alike, inside_round, is_wrapper_of, same_round
 
 _MIXED = "got mixed torch.Tensor and DTensor"
@@ -52,7 +52,6 @@ _MIXED = "got mixed torch.Tensor and DTensor"
 
 class WrapperBypassed(Rule):
     code = "GPU102"
-    name = "wrapper-bypassed"
     severity = Severity.ERROR
     errors = (
         "RuntimeError: aten.mm.default got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor "
@@ -68,7 +67,7 @@ class WrapperBypassed(Rule):
         remedy="Register the method with `register_fsdp_forward_method`, or call the model.",
     )
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         yield from self._past_forward(program)
         if program.managed_by == {"lightning"}:
             return
@@ -79,7 +78,7 @@ class WrapperBypassed(Rule):
         found = sorted(self._bypasses(program), key=lambda pair: pair[0])
         yield from (finding for _, finding in found)
 
-    def _past_forward(self, program: Program) -> Iterator[Finding]:
+    def _past_forward(self, program: Program) -> Findings:
         """Methods that run what only the forward may run, or one that the wrapper was told of."""
         marked = {event.wrapper for event in program.events(ForwardMarked)}
         setups = [each for each in program.events(Prepare) if not each.by_itself and isinstance(each.made, Wrapper)]
@@ -146,7 +145,7 @@ class WrapperBypassed(Rule):
                     unusual = bool(program.unusual(place, (call.location,)))
                     yield unusual, self._finding(program, call, wrap, place)
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         yield from super().in_run(recording)
         drift = recording.drift
         if drift is None or recording.averages_by_hand or not drift.optimizer.held:

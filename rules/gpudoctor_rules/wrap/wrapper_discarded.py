@@ -24,17 +24,16 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Either, Repair, Source
 from gpudoctor.record import fields
-from gpudoctor.rule import Program, Recording, Rule
+from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Event, Value
@@ -45,14 +44,13 @@ KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
 
 class WrapperDiscarded(Rule):
     code = "GPU103"
-    name = "wrapper-discarded"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
     needs = (Discard,)
     looks_at = ((Discard, "of_wrapper"),)
 
-    def in_code(self, program: Program) -> Iterator[Finding]:
+    def in_code(self, program: Program) -> Findings:
         used: set[Wrapper] = set()
         for event in program.events(Discard):
             wrapper = event.value
@@ -83,7 +81,7 @@ class WrapperDiscarded(Rule):
                 repair=_keep(event, wrapper),
             )
 
-    def in_run(self, recording: Recording) -> Iterator[Finding]:
+    def in_run(self, recording: Recording) -> Findings:
         drift = recording.drift
         if drift is None or recording.averages_by_hand or drift.optimizer.held:
             return
