@@ -184,14 +184,17 @@ def _tuple_method(call: Call) -> Values:
 
 @MODELS.method(ListOf, "append", "add", "insert")
 def _append(call: Call[ListOf]) -> Values:
-    given = call.args[-1:] if call.args else ()
+    given = list(call.args[-1:])
     items, before = known_items(call.do, call.receiver), call.do.state(call.receiver, ContainerState.items)
-    # A set has it once.
-    if call.name != "add" or items is None or not all(each in items and is_key(each.single) for each in given):
-        extend(call.do, call.receiver, list(given))
+    new, exact = given, True
+    if call.name == "add" and items:
+        # A set has it once, and what is not known may be what it has already.
+        new = [each for each in given if each not in items or not is_key(each.single)]
+        exact = all(isinstance(each.single, Const) for each in (*items, *new))
+    extend(call.do, call.receiver, new, exact)
     if call.name == "insert" and len(call.args) == 2 and known_items(call.do, call.receiver) is not None:
         _move_last(call, int_of(call.first))
-    for value in flat_of(list(given)) if call.name == "append" else ():
+    for value in flat_of(given) if call.name == "append" else ():
         # `losses.append(loss)` keeps every graph alive; memory grows each iteration.
         if isinstance(value, Tensor) and value.graph is True and surely_has_graph(call.do, value):
             kept = [each for each in flatten(call.do, [call.receiver]) if each.graph is True]

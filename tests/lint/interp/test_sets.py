@@ -46,5 +46,11 @@ def test_what_is_equal_lies_in_a_set_once(paper):
         for made in (len({first, second}), len(set([first, second])), len({each for each in (first, second)})):
             assert made == 1
         reveal(1)  #: 1
+        kinds = set()
+        kinds.add(first["kind"])
+        reveal(len(kinds))  #: 1
+        kinds.add(second["kind"])
+        assert len(kinds) == 1
+        reveal(1)  #: 1
         """
     )
