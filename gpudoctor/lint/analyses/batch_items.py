@@ -15,9 +15,8 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, on_cpu
 from gpudoctor.lint.domain.function import Instance, function_of
-from gpudoctor.lint.domain.symbols import Attribute, Item, Operation
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const, Unknown, Value
+from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.data_loading import IndexIgnored, ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 MAX_ITEM_STATEMENTS = 600
 """Statements that one item of a data set may take. Nearly all take under 300; augmentations that mix several images
 take 9,000, before the training has begun."""
-
-_SIZES = frozenset({"shape", "size", "ndim", "width", "height"})
-"""What an array or an image says of its form."""
 
 
 def look_at_items(do: LibraryContext, loader: Loader, node: ast.AST) -> None:
@@ -67,7 +63,8 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
     if not run.whole:
         return
     if isinstance(joined.single, TupleOf):
-        plain = [Const(i) for i, part in enumerate(joined.single.items) if not _may_hold_tensors(do, list(part))]
+        # What it passes on without knowing it may be anything, as the names and sizes beside the images.
+        plain = [Const(i) for i, part in enumerate(joined.single.items) if not _holds_tensors(do, list(part))]
         do.set_state(loader, LoaderState.without_tensors, singleton(TupleOf(tuple(map(singleton, plain)))))
     devices = [value.device for value in flatten(do, list(joined)) if isinstance(value, Tensor)]
     # It makes tensors of its own, and fills them with what the data set has read.
@@ -78,24 +75,8 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
         do.set_flag(loader, LoaderState.joined_in_place)
 
 
-def _may_hold_tensors(do: LibraryContext, values: list[Value]) -> bool:
-    held = flatten(do, values, 6)
-    return any(isinstance(each, Tensor) or (isinstance(each, Unknown) and not _is_number(each)) for each in held)
-
-
-def _is_number(value: Value) -> bool:
-    """A number, as one that comes from the size of an image by arithmetic, or an array of NumPy."""
-    match value:
-        case Const() | Unknown(kind="int" | "float" | "bool" | "str"):
-            return True
-        case Unknown(Operation(_, left, right)):
-            return _is_number(left) and _is_number(right)
-        case Unknown(Item(Value() as of)):
-            return _is_number(of)
-        case Unknown(Attribute(_, name)) if name in _SIZES:
-            return True
-    made_by = value.escaped_from
-    return made_by.startswith(("numpy.", "math.", "random.")) or made_by.rpartition(".")[2] in _SIZES
+def _holds_tensors(do: LibraryContext, values: list[Value]) -> bool:
+    return any(isinstance(each, Tensor) for each in flatten(do, values, 6))
 
 
 def _moves(events: list[Event]) -> bool:
