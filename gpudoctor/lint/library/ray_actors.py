@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import PROCESS, YES, ClassState, ProcessState
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE
-from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
+from gpudoctor.lint.domain.value import NONE, Anonymous
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.library.process_launchers import called
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 _REMOTE = "ray.remote"
 _ASKED = ("remote", "options")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+_TRAINS = (Backward, Collective, InitGroup, MakeOptimizer, OptimizerStep, Spawn, UseManaged, Wrap)
+_BEFORE_TRAINING = 1_000
+"""Statements in which a process that trains shows that it does."""
 
 
 @MODELS.decorator(_REMOTE)
@@ -56,6 +63,8 @@ def _asked_for(call: Call) -> Values:
         own = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, as_text=True, place=call.place))
         call.emit(EnvironmentWrite, name=_VISIBLE, value=own)
         call.do.set_entry(PROCESS, ProcessState.environment, _VISIBLE, own)
+    elif not actor:
+        return _asked_of_one(call)
     answer = call.do.call(call.args[0], call.arguments.without_first(), call.node)
     if actor:
         call.do.set_state(actor, ClassState.first_actor, answer)
@@ -75,6 +84,20 @@ def _asked_of_rank(call: Call) -> Values:
     return call.do.call(call.args[0], call.arguments.without_first(), call.node)
 
 
+@MODELS.callable(f"{_REMOTE}.ask")
+def _asked_of_one(call: Call) -> Values:
+    """A process of its own does it, which is no rank: what it does all day, as to collect what others train on, is not
+    followed."""
+    if not call.args:
+        return NOT_ANSWERED
+    work, given = call.args[0], call.arguments.without_first()
+    with call.do.execution.speculative(_BEFORE_TRAINING) as run:
+        call.do.call(work, given, call.node)
+    if run.whole or any(isinstance(each, _TRAINS) for each in run.events):
+        return call.do.call(work, given, call.node)
+    return call.unknown(Anonymous("process", call.place), "what another process returns", escaped_from=_REMOTE)
+
+
 @MODELS.callable(f"{_REMOTE}.options")
 def _with_options(call: Call) -> Values:
     return call.args[0] if call.args else NOT_ANSWERED
@@ -87,7 +110,7 @@ def _method(call: Call[BoundMethod]) -> Values:
     if not isinstance(owner, Class) or call.do.own_attribute(owner.scope, "remote") is None:
         return NOT_ANSWERED
     ranks = call.do.flag(owner, ClassState.actors_are_ranks) is YES
-    return singleton(BoundMethod(call.receiver, Library(f"{_REMOTE}.call")) if ranks else call.receiver)
+    return singleton(BoundMethod(call.receiver, Library(f"{_REMOTE}.{'call' if ranks else 'ask'}")))
 
 
 @MODELS.attribute(Function, *_ASKED)

@@ -23,6 +23,10 @@ class Trainer:
         train()
 """
 
+# More than the whole budget of a program.
+LOOK = "".join(f"        x = torch.zeros(x, {number}).cuda()\n" for number in range(100))
+PLAY = "".join(f"            self.look({number})\n" for number in range(200))
+
 WAYS = {
     "an assignment": "best = train()",
     "a search that gives a result": "from ray import tune\nanalysis = tune.run(train, config={})",
@@ -47,6 +51,11 @@ WAYS = {
         "import ray\n@ray.remote\nclass Actor(Trainer):\n    pass\n"
         "actors = [Actor.options(num_gpus=1).remote() for _ in range(2)]\n"
         "ray.get([each.run.remote() for each in actors])"
+    ),
+    "beside an actor of Ray that plays for ever": (
+        "import ray\n@ray.remote\nclass Player:\n    def look(self, x):\n"
+        f"{LOOK}    def run(self):\n        while True:\n{PLAY}"
+        "Player.remote().run.remote()\ntrain()"
     ),
     "a text that is evaluated": "eval('train')()",
     "an option that is evaluated": (
