@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import possible_pairs
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, TensorState
 from gpudoctor.lint.domain.container import DictOf
+from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import CallResult, Item
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, constant_of, single_of, term_of
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -37,6 +38,18 @@ def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Bind
         if _is_state(value):
             found.append(("", Binding(value)))
     return tuple(found)
+
+
+def is_copied_to_cpu(do: LibraryContext, content: Values | None) -> bool:
+    """`{name: each.cpu() for name, each in model.state_dict().items()}`, or a dictionary with one that is made so."""
+    made_of = [list(provenance_of(each)) for each in flatten(do, list(content or ()))]
+    copies = [parts for parts in made_of if any(isinstance(part, StateDict) for part in parts[1:])]
+    return bool(copies) and all(map(_goes_to_cpu, copies))
+
+
+def _goes_to_cpu(parts: list[object]) -> bool:
+    called = {part.name for part in parts if isinstance(part, Attribute)}
+    return "cpu" in called or ("to" in called and any(part in (CPU, Const("cpu")) for part in parts))
 
 
 def note_gathered(call: Call, owner: Value) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpudoctor.lint.analyses.state_dicts import origin, taken, written
+from gpudoctor.lint.analyses.state_dicts import is_copied_to_cpu, origin, taken, written
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import NO, FileState, ModuleState, SettingState, TensorState
 from gpudoctor.lint.domain.device import CPU
@@ -39,7 +39,9 @@ def _save(call: Call, effect: SaveEffect) -> Values:
     found = () if effect.by_parts else written(call.do, content)
     states, when = tuple((name, each.value) for name, each in found), tuple(each.condition for _, each in found)
     places = [device_of(call.do, state.state_of) for _, state in states]
-    on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
+    on_cpu = all(place is not None and place.single == CPU for place in places)
+    if not places:
+        on_cpu = is_copied_to_cpu(call.do, content)
     call.emit(
         Save, call=f".{call.name}" if call.receiver is not None else call.name, path=as_path(path), spelled=spelled,
         states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,

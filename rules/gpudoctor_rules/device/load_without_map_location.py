@@ -13,11 +13,11 @@ to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1`.
 
 ## Silent when
 
-One process loads, or one process is all there is; what is loaded never becomes the state of a model or an optimizer,
-as with data; each rank loads a file of its own; `map_location` is given in whichever form; a model of a library gets
-another head after that, or a model becomes a part of another one that is saved as a whole, or some of what is loaded
-comes into the model's own state, from no entry that the program saves: then the weights were published, for the CPU,
-too.
+One process loads, or one process is all there is; what is loaded never becomes the state of a model or an optimizer, as
+with data; each rank loads a file of its own; the program saves from the CPU; `map_location` is given in any form; a
+model of a library gets another head after that, or a model becomes a part of another one that is saved as a whole, or
+some of what is loaded comes into the model's own state, from no entry that the program saves: then the weights were
+published, for the CPU, too.
 
 ## Sources
 
@@ -132,10 +132,13 @@ def _restored(program: Program) -> dict[Value, LoadState]:
 
 
 def _from_cpu(program: Program, saved: Save | None) -> bool:
-    """What was saved from the CPU is loaded there; a file that the program joins may be any that it loads."""
+    """What was saved from the CPU is loaded there; a file that the program joins, or any of those that it writes, may
+    be the one that it loads."""
     if saved is not None:
         return saved.on_cpu
-    return any(save.on_cpu and save.call.endswith("dcp_to_torch_save") for save in program.events(Save))
+    saves = [save for save in program.events(Save) if save.checkpoint]
+    joined = any(save.on_cpu and save.call.endswith("dcp_to_torch_save") for save in saves)
+    return joined or (bool(saves) and all(save.on_cpu for save in saves))
 
 
 def _published(program: Program, use: LoadState) -> bool:
