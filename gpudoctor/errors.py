@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
+from typing import ClassVar
 
 _FRAMES = 4
 

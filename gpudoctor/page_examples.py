@@ -10,10 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from types import ModuleType
 
 SHIPPED = "examples.json"
 """The file of a pack that was built with it: both programs of each rule, by the rule's family and name."""

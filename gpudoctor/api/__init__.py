@@ -28,7 +28,7 @@ from __future__ import annotations
 import os
 from _contextvars import Context
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
 
 from gpudoctor.config import LAUNCHES, Config, find_config, read_config
 from gpudoctor.coverage import Coverage
@@ -39,7 +39,7 @@ from gpudoctor.lint.lint_options import LintOptions, request_of
 from gpudoctor.lint.pipeline import lint
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.program import Program
-from gpudoctor.lint.request import Outcome
+from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.runtime.result_memory import ResultMemory
 from gpudoctor.lint.source.atomic_write import NotWritten, write_bytes
 from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
@@ -48,11 +48,6 @@ from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.rule import SOME_PATHS, CrashText, DriftText, Findings, Rule
 from gpudoctor.triage import Triage
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from gpudoctor.lint.request import Request
 
 __all__ = [
     "SOME_PATHS",

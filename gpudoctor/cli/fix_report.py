@@ -6,22 +6,19 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.cli.lint_report import exit_code_of, report, tell
 from gpudoctor.cli.output import say, write_lines
 from gpudoctor.cli.patches import write_patch
 from gpudoctor.cli.progress import Progress
+from gpudoctor.cli.settings import Settings
+from gpudoctor.diagnostic import Finding
 from gpudoctor.drafts import remove_drafts
 from gpudoctor.lint.fix_loop import FileChange, Fixed, fix
 from gpudoctor.lint.request import STDIN
 from gpudoctor.lint.runtime.garbage import SeldomCollecting
 from gpudoctor.lint.source.atomic_write import NotWritten, write_bytes
 from gpudoctor.lint.source.encoding import encoding_of
-
-if TYPE_CHECKING:
-    from gpudoctor.cli.settings import Settings
-    from gpudoctor.diagnostic import Finding
 
 
 def fix_files(settings: Settings, arguments: Sequence[str]) -> int:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.cli.lint_report import report
 from gpudoctor.cli.output import say
 from gpudoctor.cli.patches import write_patch
+from gpudoctor.cli.settings import Settings
+from gpudoctor.diagnostic import Finding
 from gpudoctor.drafts import remove_drafts
 from gpudoctor.errors import GpudoctorError
+from gpudoctor.lint.request import Outcome
 from gpudoctor.lint.source.atomic_write import write_bytes
 from gpudoctor.record import replace
 from gpudoctor.triage.ignore_comments import by_file, silenced
-
-if TYPE_CHECKING:
-    from gpudoctor.cli.settings import Settings
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.request import Outcome
 
 
 def add_ignores(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> int:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from gpudoctor.cli.error_boundary import report_bug
 from gpudoctor.cli.output import say, write_aside, write_file, write_out
+from gpudoctor.cli.settings import Settings
 from gpudoctor.cli.terminal import style_for
 from gpudoctor.config import NOT_FOLLOWED
 from gpudoctor.coverage import Followed
-from gpudoctor.diagnostic import Problem, Severity
+from gpudoctor.diagnostic import Finding, Problem, Severity
+from gpudoctor.lint.request import Outcome
 from gpudoctor.record import replace
 from gpudoctor.report.formats import rendered
 from gpudoctor.report.report import Report
 from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpudoctor.cli.settings import Settings
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.request import Outcome
-    from gpudoctor.trials import TriedProgram
+from gpudoctor.trials import TriedProgram
 
 
 def report(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TextIO
+from types import TracebackType
+from typing import TextIO
 
 from gpudoctor.cli.terminal import width_of
 from gpudoctor.report.text import cells, written
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _PATIENCE = 1.0
 _EVERY = 0.1

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from gpudoctor.cli.output import refuse_bad_target, say
+from gpudoctor.cli.settings import Settings
 from gpudoctor.errors import UsageError
+from gpudoctor.lint.request import Outcome
 from gpudoctor.triage import Triage
 from gpudoctor.triage.baseline import record_findings
-
-if TYPE_CHECKING:
-    from gpudoctor.cli.settings import Settings
-    from gpudoctor.lint.request import Outcome
 
 
 def chooser(settings: Settings) -> Callable[[Outcome], Outcome]:

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from gpudoctor.coverage import Coverage
+from gpudoctor.diagnostic import Finding
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.flow.interning import own_keys
 from gpudoctor.lint.judge_entry import judged
 from gpudoctor.lint.process_state import with_room
-from gpudoctor.lint.program_facts import AsStarted
+from gpudoctor.lint.program import Program
+from gpudoctor.lint.program_facts import AsStarted, ProgramFacts
+from gpudoctor.lint.request import Request
 from gpudoctor.lint.results.starting_facts import facts_with
 from gpudoctor.lint.results.worlds import with_starts, with_worlds
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
-from gpudoctor.lint.source.file import Sources, shown_path
+from gpudoctor.lint.source.file import SourceFile, Sources, shown_path
 from gpudoctor.lint.source.file_queries import noting
 from gpudoctor.lint.source.project import project_of
 from gpudoctor.lint.started_entry import StartedEntry, makes_no_difference
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.coverage import Coverage
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.program import Program
-    from gpudoctor.lint.program_facts import ProgramFacts
-    from gpudoctor.lint.request import Request
-    from gpudoctor.lint.source.file import SourceFile
 
 _WORTH_A_PROCESS = 8
 """Entries from which on it is quicker to start one more process than to do without."""

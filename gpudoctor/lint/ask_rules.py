@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from types import TracebackType
 
-from gpudoctor.coverage import Cause
-from gpudoctor.diagnostic import Severity
+from gpudoctor.coverage import Cause, Coverage, Silence
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS, MIN_PART_SECONDS
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.results.unfollowed import coverage_of
 from gpudoctor.record import dataclass, field, replace
 from gpudoctor.registry import load
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from gpudoctor.coverage import Coverage, Silence
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.program import Program
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 _LIMITS = (OutOfBudget, RecursionError, MemoryError)
 

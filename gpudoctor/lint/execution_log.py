@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, TypeVar, cast, overload
+from typing import TypeVar, cast, overload
 
 from gpudoctor.coverage import Cause
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.knowledge import Guess, Imprecision
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import Caught
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.guard_log import GuardLog
 from gpudoctor.record import dataclass, field
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.tensor import Tensor
-    from gpudoctor.lint.events.training_step import Backward
 
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)

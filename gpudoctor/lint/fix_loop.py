@@ -10,20 +10,16 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Safety, Severity, by_place
 from gpudoctor.lint.fix.edits import clash
 from gpudoctor.lint.pipeline import lint
-from gpudoctor.lint.request import STDIN, Outcome
+from gpudoctor.lint.request import STDIN, OnProgress, Outcome, Request
 from gpudoctor.lint.source.atomic_write import edited
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source, shown_path
 from gpudoctor.record import dataclass, field, replace
 from gpudoctor.registry import load
 from gpudoctor.rule import RuleCard
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.request import OnProgress, Request
 
 MAX_ROUNDS = 10
 """A fix may bring to light what another one cures. More rounds than rules that depend on each other are not needed."""

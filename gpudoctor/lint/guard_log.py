@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpudoctor.coverage import Silence
-
-if TYPE_CHECKING:
-    from gpudoctor.coverage import Cause
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
+from gpudoctor.coverage import Cause, Silence
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Value
 
 
 class GuardLog:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from gpudoctor.coverage import Coverage
+from gpudoctor.diagnostic import Finding
 from gpudoctor.lint.ask_rules import Failures, judged_by
+from gpudoctor.lint.program import Program
+from gpudoctor.lint.program_facts import AsStarted
+from gpudoctor.lint.started_entry import StartedEntry
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.coverage import Coverage
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.program import Program
-    from gpudoctor.lint.program_facts import AsStarted
-    from gpudoctor.lint.started_entry import StartedEntry
 
 _QUICKLY_DONE_AGAIN = 150
 """Events of programs that are executed once more only to say what could be fixed: it takes milliseconds. Not the time

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.abstract_state import Flag, Ternary, ValueCell, ValueTable
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.function import ChosenCall, Class, Generator
+from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Unknown, Value, Values
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.abstract_state import Flag, Ternary, ValueCell, ValueTable
-    from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.domain.function import ChosenCall, Class, Generator
-    from gpudoctor.lint.domain.rank import RankKind
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 
 Owner = TypeVar("Owner", bound=Value)
 

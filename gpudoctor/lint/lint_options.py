@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from gpudoctor.config import Config
 from gpudoctor.errors import UsageError
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import cache_folder
 from gpudoctor.record import dataclass
 from gpudoctor.registry import Registry, Selection
-
-if TYPE_CHECKING:
-    from gpudoctor.config import Config
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.find_files import find_files
 from gpudoctor.lint.discovery.select import list_files
+from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.request import OnProgress, Outcome, Request
 from gpudoctor.lint.results.answer import answer_of
 from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.schedule import examine_in_order
 from gpudoctor.lint.source.file import Sources
 from gpudoctor.lint.source.file_queries import remembering
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpudoctor.lint.entry_result import EntryResult
-    from gpudoctor.lint.request import OnProgress, Outcome, Request
 
 
 @remembering()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.heuristics import RANK
 from gpudoctor.lint.domain.provenance import provenance_of
@@ -12,6 +11,7 @@ from gpudoctor.lint.domain.symbols import asks_setting_for_rank
 from gpudoctor.lint.domain.value import Anonymous, Unknown
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeSampler
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
@@ -23,9 +23,6 @@ from gpudoctor.lint.events.training_step import Backward, ClearGradients, Optimi
 from gpudoctor.lint.execution_log import ExecutionLog
 from gpudoctor.lint.flow.condition import Condition, Divergence, PassedBy, disjunction
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from gpudoctor.lint.source.file import NOTEBOOK
-from gpudoctor.lint.source.file_traits import Role
+from gpudoctor.diagnostic import Finding
+from gpudoctor.lint.discovery.select import Listed
+from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.request import OnProgress, Request
+from gpudoctor.lint.source.file import NOTEBOOK, Sources
+from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.discovery.select import Listed
-    from gpudoctor.lint.entry_result import EntryResult
-    from gpudoctor.lint.request import OnProgress, Request
-    from gpudoctor.lint.source.file import Sources
-    from gpudoctor.lint.source.file_traits import FileTraits
 
 Results = Callable[[Sequence[str]], "Iterator[EntryResult]"]
 """What comes of entries, in order, given by their paths."""

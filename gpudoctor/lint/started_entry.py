@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.ask_rules import Failures
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
-    from gpudoctor.lint.program_facts import AsStarted
-    from gpudoctor.lint.request import Request
-    from gpudoctor.lint.source.project import ModuleFile, Project
+from gpudoctor.lint.program import Program
+from gpudoctor.lint.program_facts import AsStarted
+from gpudoctor.lint.request import Request
+from gpudoctor.lint.source.project import ModuleFile, Project
 
 
 class StartedEntry:

@@ -6,14 +6,10 @@ Many of them have other causes, too, so that a rule found here is a possibility 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from gpudoctor.registry import find_rules, load
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 _FREE = re.compile(r"'[^']*'|\"[^\"]*\"|<[^>]*>?|/\S+|\d+(?:\.\d+)*")
 """What differs between programs: names, objects, paths and numbers."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.report.full import painted_head
-from gpudoctor.report.text import harmless
+from gpudoctor.report.report import Report
+from gpudoctor.report.text import Style, harmless
 from gpudoctor.visible import visible
-
-if TYPE_CHECKING:
-    from gpudoctor.report.report import Report
-    from gpudoctor.report.text import Style
 
 
 def render(report: Report, style: Style) -> Iterator[str]:

@@ -6,13 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Finding
+from gpudoctor.report.report import Lines
 from gpudoctor.report.repository_root import from_root
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.report.report import Lines
 
 _DEFINITION = re.compile(r"\s*(?:async\s+)?(?:def|class)\s+(\w+)")
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
 from gpudoctor.report.highlight import Looks, highlighted, looks_of
+from gpudoctor.report.report import Lines
 from gpudoctor.report.text import Style, cells, folded, unindented
 from gpudoctor.visible import visible
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.report.report import Lines
 
 _BEFORE, _AFTER, _MOST = 1, 1, 6
 _TAB = "    "

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.page_address import rule_address
 from gpudoctor.report.frame import excerpt, frame
+from gpudoctor.report.report import Lines, Report
 from gpudoctor.report.story import head, launch_of_all, story
 from gpudoctor.report.text import Style, harmless, wrap
 from gpudoctor.visible import visible
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding, Location
-    from gpudoctor.report.report import Lines, Report
 
 _INDENT = "  "
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Location, Problem, Severity
 from gpudoctor.page_address import read_more
+from gpudoctor.report.report import Report
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
+from gpudoctor.report.text import Style
 from gpudoctor.visible import visible
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Problem
-    from gpudoctor.report.report import Report
-    from gpudoctor.report.text import Style
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.PERF: "notice", Severity.INFO: "notice"}
 

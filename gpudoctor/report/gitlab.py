@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpudoctor.diagnostic import Severity, by_place
+from gpudoctor.diagnostic import Finding, Problem, Severity, by_place
 from gpudoctor.page_address import read_more
 from gpudoctor.report.fingerprint import fingerprints
+from gpudoctor.report.report import Report
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding, Problem
-    from gpudoctor.report.report import Report
-    from gpudoctor.report.text import Style
+from gpudoctor.report.text import Style
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.PERF: "minor", Severity.INFO: "info"}
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gpudoctor.report.text import Style
+from gpudoctor.report.text import Style
 
 Looks = Sequence[str]
 """For each character of a line the numbers of its escape sequence, empty for the terminal's own colour."""

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.coverage import Cause, Coverage, Followed
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity, by_place
 from gpudoctor.page_address import read_more
 from gpudoctor.plain import plain
 from gpudoctor.record import dataclass
+from gpudoctor.report.report import Report
 from gpudoctor.report.statistics import Count, counts
+from gpudoctor.report.text import Style
 from gpudoctor.trials import TriedProgram
-
-if TYPE_CHECKING:
-    from gpudoctor.report.report import Report
-    from gpudoctor.report.text import Style
 
 VERSION = 1
 

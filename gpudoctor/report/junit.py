@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from gpudoctor.diagnostic import by_place
+from gpudoctor.diagnostic import Finding, Problem, by_place
 from gpudoctor.page_address import read_more
+from gpudoctor.report.report import Report
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
+from gpudoctor.report.text import Style
 from gpudoctor.visible import visible
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding, Problem
-    from gpudoctor.report.report import Report
-    from gpudoctor.report.text import Style
 
 _Case = tuple[str, ...]
 """The lines of a test."""

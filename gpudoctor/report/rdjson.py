@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpudoctor.diagnostic import Severity, by_place
+from gpudoctor.diagnostic import Edit, Finding, Location, Severity, by_place
 from gpudoctor.page_address import read_more, rule_address
+from gpudoctor.report.report import Lines, Report
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
+from gpudoctor.report.text import Style
 from gpudoctor.visible import visible
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Edit, Finding, Location
-    from gpudoctor.report.report import Lines, Report
-    from gpudoctor.report.text import Style
 
 _SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.PERF: "INFO", Severity.INFO: "INFO"}
 

@@ -9,23 +9,20 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from gpudoctor import __version__
-from gpudoctor.diagnostic import Finding, Problem, Severity, by_place
+from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related, Severity, by_place
 from gpudoctor.page_address import read_more, rule_address
 from gpudoctor.registry import page_of
 from gpudoctor.report import markdown
 from gpudoctor.report.fingerprint import fingerprints
+from gpudoctor.report.report import Report
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
 from gpudoctor.report.text import Style
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Edit, Fix, Location, Related
-    from gpudoctor.report.report import Report
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 BASE = "%SRCROOT%"

@@ -6,10 +6,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import FrameType
+from types import FrameType
 
 Place = tuple[str, int]
 """File and line."""

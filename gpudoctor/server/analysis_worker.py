@@ -10,13 +10,11 @@ import gc
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, BinaryIO
+from types import FrameType
+from typing import BinaryIO
 
 from gpudoctor.server.analysis_messages import HEADER, AnalysisJob, Interrupted, packed, unpacked
 from gpudoctor.server.analysis_work import AnalysisWork
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 ENDS_A_JOB = getattr(signal, "SIGUSR1", None)
 """Windows has no such signal: there the process is ended."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from gpudoctor.page_address import rule_address
-from gpudoctor.registry import page_of
+from gpudoctor.registry import Registry, page_of
 from gpudoctor.report.markdown import fenced, with_difference
-
-if TYPE_CHECKING:
-    from gpudoctor.registry import Registry
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 _WORD = re.compile(r"[A-Za-z][\w-]*")
 _COMMENT = re.compile(r"#\s*(?:gpudoctor:|noqa)")

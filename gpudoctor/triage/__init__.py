@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpudoctor.lint.request import Outcome, Request
+from gpudoctor.lint.request import Outcome, Request
 
 
 class Triage:

@@ -6,17 +6,14 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.drafts import replace_file
 from gpudoctor.errors import UsageError
+from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.plain import PlainError, from_plain, plain
 from gpudoctor.record import dataclass, replace
 from gpudoctor.report.fingerprint import fingerprints
 from gpudoctor.report.repository_root import from_root
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.request import Outcome, Request
 
 VERSION = 1
 MAX_BYTES = 16 * 1024 * 1024

@@ -9,16 +9,13 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.errors import UsageError
+from gpudoctor.lint.request import Outcome
 from gpudoctor.lint.source.file_queries import most_bytes
 from gpudoctor.record import dataclass, replace
 from gpudoctor.triage.changed_lines import changed_lines
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Finding, Location
-    from gpudoctor.lint.request import Outcome
 
 Changed = dict[str, list[range]]
 """Ranges of lines by the path of their file, absolute and without links."""

@@ -5,18 +5,16 @@ It must find the mode in place.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gpudoctor.virtual.birthplaces import BIRTH
 from gpudoctor.virtual.residence import UNKNOWN, guess, place_of
-
-if TYPE_CHECKING:
-    import contextlib
 
 InMode = Callable[[], "contextlib.AbstractContextManager[Any]"]
 

@@ -5,13 +5,11 @@ The thread that pins batches and the replicas of DataParallel are threads of Pyt
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import contextlib
+from typing import Any
 
 
 def install(in_mode: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:

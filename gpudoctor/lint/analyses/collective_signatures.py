@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import YES, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
-from gpudoctor.lint.domain.value import Const, single_of
+from gpudoctor.lint.domain.value import Const, Values, single_of
 from gpudoctor.lint.events.collective import Pickled
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library_call import flatten
+from gpudoctor.lint.library_call import Call, flatten
 from gpudoctor.manifest.compiled import operations
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.library_call import Call
-    from gpudoctor.manifest.effects import CollectiveEffect
+from gpudoctor.manifest.effects import CollectiveEffect
 
 
 def flaw_of(call: Call, effect: CollectiveEffect) -> str:

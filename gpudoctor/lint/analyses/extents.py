@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.tensor import Extent, Tensor, tensors_in
 from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.library_call import Call
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_call import Call
 
 _SAME_COUNT = operations("each_number", "reshapes", "joins")
 """What gives as many numbers as it gets, perhaps in another shape."""

@@ -12,18 +12,14 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.content_signs import concerns_training, speaks_of_training
 from gpudoctor.lint.discovery.top_level import DEFINITIONS, Definition, Import, at_top, bindings, library_of, name_parts
 from gpudoctor.lint.source.library_roots import is_strange
-from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 from gpudoctor.manifest.compiled import pattern, prefixes, trains
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.project import Project
 
 STARTERS = frozenset({*prefixes("calls_given"), "functools.partial", "jsonargparse.cli.CLI", "wandb.agent"})
 """Library functions that call what they are given, or hand it on to be called."""

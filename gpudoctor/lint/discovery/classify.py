@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from gpudoctor.lint.discovery.top_level import (
     calls_imported,
@@ -22,15 +22,11 @@ from gpudoctor.lint.discovery.top_level import (
     name_parts,
     started_by_decorator,
 )
-from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
+from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable, read_source
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package, is_command, started_in
-from gpudoctor.lint.source.project import project_of
+from gpudoctor.lint.source.project import ModuleFile, Project, project_of
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.file import Sources
-    from gpudoctor.lint.source.project import ModuleFile, Project
 
 A = TypeVar("A")
 

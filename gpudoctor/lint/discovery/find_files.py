@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Problem
 from gpudoctor.lint.discovery.content_signs import concerns_training, may_start, speaks_of_training
 from gpudoctor.lint.discovery.walk import PROGRAMS, collect
-from gpudoctor.lint.request import STDIN
+from gpudoctor.lint.request import STDIN, Request
 from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file_queries import digest_of, first_bytes, most_bytes
 from gpudoctor.lint.source.launch_names import launch_kind, may_start_commands, may_start_training
 from gpudoctor.record import dataclass, field
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.request import Request
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,15 @@ import os
 import re
 from collections.abc import Container, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.classify import classify, is_test
 from gpudoctor.lint.discovery.content_signs import concerns_training, may_start
 from gpudoctor.lint.discovery.walk import files_below
+from gpudoctor.lint.source.file import Sources
 from gpudoctor.lint.source.file_queries import first_bytes
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.project import project_of
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.file import Sources
 
 MOST_FILES = 600
 """In a project of more files nobody is asked who imports a file."""

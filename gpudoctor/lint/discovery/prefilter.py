@@ -16,15 +16,12 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
+from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.manifest.compiled import mentions, pattern, telling_parts, words
 from gpudoctor.manifest.spellings import BEGINNING, squeezed
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.file import SourceFile
 
 
 @cache

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.content_signs import concerns_training
 from gpudoctor.lint.notebooks.cells import WrittenFile
-from gpudoctor.lint.source.file import SourceFile, Unreadable
+from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
+from gpudoctor.lint.source.file_traits import FileTraits
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.source.file import Sources
-    from gpudoctor.lint.source.file_traits import FileTraits
 
 
 @dataclass(frozen=True)

@@ -25,21 +25,19 @@ brackets is that of the objects that have the cell.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from gpudoctor.lint.domain.container import DictOf, ListOf
+from gpudoctor.lint.domain.data import Dataset, Loader, RandomGenerator, Sampler
+from gpudoctor.lint.domain.function import Class, Commands, Instance, Namespace, Parser
+from gpudoctor.lint.domain.group import ManagedObject, Work
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.container import DictOf, ListOf
-    from gpudoctor.lint.domain.data import Dataset, Loader, RandomGenerator, Sampler
-    from gpudoctor.lint.domain.function import Class, Commands, Instance, Namespace, Parser
-    from gpudoctor.lint.domain.group import ManagedObject, Work
-    from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
-    from gpudoctor.lint.domain.optim import Optimizer
-    from gpudoctor.lint.domain.tensor import Tensor
-    from gpudoctor.lint.flow.condition import Condition
 
 Owner = TypeVar("Owner", bound=Value, contravariant=True)
 

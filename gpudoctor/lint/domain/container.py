@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.value import Allocated, Composed, Value, Values, divergence_of, single_of
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Divergence
 
 
 @dataclass(frozen=True, slots=True, eq=False)

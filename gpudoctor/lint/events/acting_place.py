@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.symbols import OneOf
-from gpudoctor.lint.flow.condition import Divergence
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.flow.condition import Literal
+from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.lint.flow.condition import Divergence, Literal
 
 
 def parting(event: Event, other: Event) -> Location:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from gpudoctor.lint.domain.device import Devices
 from gpudoctor.lint.domain.function import Library
@@ -13,14 +13,10 @@ from gpudoctor.lint.domain.symbols import AnyOf, CallResult, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, of_kinds, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.flow.condition import Condition, Divergence
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Literal
-
 
 OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")
 """Folders that each node has for itself."""

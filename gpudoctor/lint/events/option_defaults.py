@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.lint.domain.constant_folding import of_text
 from gpudoctor.lint.domain.symbols import (
@@ -20,12 +20,10 @@ from gpudoctor.lint.domain.symbols import (
     method_asked,
 )
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, text_of
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import Equality, Literal
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
 
 Premise = Literal | Value
 """A test with the answer that it needs, or a value that must be true."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Safety
+from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.fix.changes import NewDecorator, NewLines, NoFix, TreeChange
 from gpudoctor.lint.fix.nodes import FileNodes
 from gpudoctor.lint.fix.render import Renderer, Sight
 from gpudoctor.lint.fix.steps import changes_of
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.repair.repair import Assign, Counter, Holds, Repair, RepairStep, Substitute, parts_of
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.launch_world import LaunchWorld
-    from gpudoctor.lint.program import Program
 
 MAX_REWRITTEN = 1_000_000
 """Characters of statements that are written anew for the fixes of one entry: about a second."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.fix.changes import NoFix
 from gpudoctor.lint.repair import repair
+from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.syntax_walk import nodes_of, parts_of, walk
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.source.file import SourceFile
 
 Block = ast.For | ast.AsyncFor | ast.While | ast.If | ast.With | ast.AsyncWith | ast.FunctionDef | ast.ClassDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

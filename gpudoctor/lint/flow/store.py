@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from gpudoctor.lint.flow.valueset import ValueSet, union
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.flow.valueset import Met
+from gpudoctor.lint.flow.condition import Condition
+from gpudoctor.lint.flow.valueset import Met, ValueSet, union
 
 V = TypeVar("V")
 Delta = dict[Hashable, ValueSet[V]]

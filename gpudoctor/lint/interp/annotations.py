@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Iterator
 
 from gpudoctor.lint.contents import ancestry, find_in_class
 from gpudoctor.lint.domain.abstract_state import ClassState
@@ -14,14 +13,10 @@ from gpudoctor.lint.domain.function import Class, Function, ProjectModule
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton, text_of
 from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import member, resolved
 from gpudoctor.lint.library.library_names import MAKE_FIELDS, gives_settings
 from gpudoctor.lint.source.project import ModuleFile
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 _OPEN = frozenset({"abc.ABC", "abc.ABCMeta", "typing.Protocol", "typing_extensions.Protocol", "enum.Enum"})
 _AROUND = frozenset({"Optional", "Annotated", "Final", "Union"})

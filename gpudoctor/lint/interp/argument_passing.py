@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import MAX_TUPLE, known_items, new_dict, pairs, possible_pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.function import Function
 from gpudoctor.lint.domain.symbols import Item, Setting, Widened
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, singleton, text_of
@@ -17,13 +17,10 @@ from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.annotations import annotated_class, has_fields, object_of_settings
 from gpudoctor.lint.interp.attributes import option_in
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.library.library_names import RUN_COMMANDS
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.function import Function
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 
 def arguments_of(m: Evaluator, node: ast.Call) -> Arguments:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import delete_item, set_item
 from gpudoctor.lint.domain.function import Instance
-from gpudoctor.lint.domain.value import text_of
+from gpudoctor.lint.domain.value import Values, text_of
 from gpudoctor.lint.interp import attributes, library
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.items import unpack
 from gpudoctor.lint.interp.position import NONE_SET
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.interp.evaluator import Evaluator
-
 
 MAX_NAME = 1_000
 

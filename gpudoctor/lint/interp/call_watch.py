@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
@@ -23,12 +22,10 @@ from gpudoctor.lint.events.process import (
     Spawn,
     Swallowed,
 )
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.function_traits import RememberedCall
 from gpudoctor.lint.interp.likeness import answer_on
 from gpudoctor.lint.interp.position import Notes
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 _TOLD_ONCE = (
     ArgumentDeclared, ArgumentsParsed, Caught, Discard, EnvironmentRead, Imprecision, ReadFile, SettingRead, Swallowed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.lint.contents import fields_of, find_in_class, find_method, known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState, ObjectState
@@ -30,6 +30,7 @@ from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.annotations import field_without_value, has_fields
 from gpudoctor.lint.interp.argument_passing import among_the_rest, arguments_of, bind_parameters
 from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.function_traits import CallMemory
 from gpudoctor.lint.interp.habits import EffectWatch, by_habit
 from gpudoctor.lint.interp.limits import A_FEW, MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_CALL, SHORT_FUNCTION
@@ -37,9 +38,6 @@ from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.library.library_names import PLAIN, gives_settings
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 
 def call_node(m: Evaluator, node: ast.Call) -> Values:

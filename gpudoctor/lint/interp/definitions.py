@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, ContextManager, Function, Library, Method
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton
 from gpudoctor.lint.interp.attributes import PROPERTIES, library_call
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.function_traits import Registrar
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.metaclasses import metaclass_of, tell_those_above
@@ -17,9 +17,6 @@ from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.library.library_names import MAKE_FIELDS, is_harmless
 from gpudoctor.lint.library.register import MODELS
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 KINDS = {"staticmethod": "staticmethod", "classmethod": "classmethod", "property": "property"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_in_class
 from gpudoctor.lint.discovery.call_search import leads_to_training
@@ -16,12 +15,10 @@ from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.calls import call_function, instantiate
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.source.syntax_walk import walk
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 MOST_HANDED_OVER = 4
 """So many functions are tried: they are made after one pattern."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Library, library_name_of
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.process import exception
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.manifest.compiled import error_above
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 _PREFIX = "builtins."

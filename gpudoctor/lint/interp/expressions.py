@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.lint.contents import (
     MAX_ITEMS,
@@ -48,6 +48,7 @@ from gpudoctor.lint.interp.assignment import assign, hint
 from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.definitions import define_lambda
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.items import concatenate, item_at, items_of, repeat
 from gpudoctor.lint.interp.limits import A_FEW
 from gpudoctor.lint.interp.narrowing import as_told
@@ -56,9 +57,6 @@ from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.special_methods import operated_by_class, signed_by_class
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
 from gpudoctor.lint.library.register import HOOKS
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 IN_NOTEBOOKS = {"display": "IPython.display.display", "get_ipython": "IPython.get_ipython"}
 """What a notebook's kernel adds to Python's own names."""

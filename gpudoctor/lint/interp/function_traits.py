@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.traced_number import Way
@@ -12,11 +12,9 @@ from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Condition, Literal
 from gpudoctor.lint.interp.limits import MAX_IN_VAIN, MAX_REMEMBERED, MIN_REMEMBERED_COST
+from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.syntax_walk import parts_of, walk
 from gpudoctor.record import dataclass, field
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.file import SourceFile
 
 _INNER = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
 _WORDS = ("def", "lambda", "class")

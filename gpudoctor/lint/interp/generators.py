@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import Enumerated, TupleOf
 from gpudoctor.lint.domain.function import Generator, Instance, function_of
-from gpudoctor.lint.domain.value import singleton
+from gpudoctor.lint.domain.value import Values, singleton
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.calls import run_body
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.items import counter
 from gpudoctor.lint.interp.limits import LONG_DRAW
 from gpudoctor.lint.interp.position import OpenLoop, PathExit
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 ValuesChange = Callable[["Values"], "Values"]
 

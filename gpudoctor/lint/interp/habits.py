@@ -8,14 +8,15 @@ was where that was one thing.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Hashable, Iterable
 from types import NoneType
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import add_more
 from gpudoctor.lint.domain.abstract_state import ContainerState
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.function import Instance, class_of
+from gpudoctor.lint.domain.function import Function, Instance, class_of
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import (
@@ -31,6 +32,7 @@ from gpudoctor.lint.domain.value import (
     singleton,
 )
 from gpudoctor.lint.events.collective import Discard, LeaveLoop
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.files import ChangeFolder, ReadFile
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
@@ -45,19 +47,11 @@ from gpudoctor.lint.events.process import (
     Swallowed,
 )
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.function_traits import CallMemory, Habit
 from gpudoctor.lint.interp.limits import MAX_QUIET_STATEMENTS, SHORT_CALL
-from gpudoctor.lint.interp.position import NEVER
+from gpudoctor.lint.interp.position import NEVER, Frame
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
-
-    from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.domain.function import Function
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.evaluator import Evaluator
-    from gpudoctor.lint.interp.position import Frame
 
 _PLAIN = (Const, Unknown, Text, Truth, ListOf, DictOf, Instance)
 """What a function may be given, and give, that is data: nothing to train with, and nothing to call."""

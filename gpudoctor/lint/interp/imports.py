@@ -11,15 +11,15 @@ import ast
 import os
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, Method, ProjectModule
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, singleton
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.library_call import MODELS
@@ -29,10 +29,6 @@ from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile, Package
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 MODULE_BODY = "<module>"
 """The name of the frame of a module's body."""

@@ -8,23 +8,19 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import ProjectModule
+from gpudoctor.lint.domain.function import Class, Generator, ProjectModule
 from gpudoctor.lint.domain.symbols import PlaceOnDisk
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, singleton
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.interp import attributes, calls, imports, items, library, statements, truthiness, with_statements
 from gpudoctor.lint.interp.annotations import object_of_settings
 from gpudoctor.lint.interp.evaluator import MAIN, Evaluator
 from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.domain.function import Class, Generator
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.lint.source.project import ModuleFile
 
 _LOOK_EVERY = 255
 """One less than a power of two: after so many expressions it is asked whether time is over."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import (
     MAX_ITEMS,
     default_of,
@@ -48,6 +48,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.limits import LONG_DRAW, MAX_VALUES
 from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.interp.position import NONE_SET
@@ -55,10 +56,6 @@ from gpudoctor.lint.interp.widening import most
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.lint.source.library_roots import is_standard
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 
 def items_of(m: Evaluator, values: Values, node: ast.AST) -> Values:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.discovery.classify import Classified
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AnyOf, IsTrue, asked_of
@@ -22,22 +24,18 @@ from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup, SeedSet
 from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, EntryStart, execute
+from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_BEFORE_TRAINING, MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
 from gpudoctor.lint.interp.operators import asks_text
 from gpudoctor.lint.program import Assumptions, Program
+from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.source.file_traits import Role
+from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.discovery.classify import Classified
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.interp.interpreter import Interpreter
-    from gpudoctor.lint.program_facts import AsStarted
-    from gpudoctor.lint.source.project import ModuleFile, Project
 
 E = TypeVar("E", bound=Event)
 

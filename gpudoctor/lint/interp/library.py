@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method, hidden_in
 from gpudoctor.lint.domain.abstract_state import SettingState
@@ -15,12 +14,10 @@ from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Unknown, Value, Valu
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 
 def is_known(name: str, exactly: bool) -> bool:

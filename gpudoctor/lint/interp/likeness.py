@@ -7,8 +7,9 @@ found out about the first that is not so of the second, the one may stand in the
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import done_again
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Instance, Namespace
@@ -19,13 +20,10 @@ from gpudoctor.lint.domain.traced_number import TracedNumber, found_again, numbe
 from gpudoctor.lint.domain.value import Const, Term, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Atom, Condition, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interp.evaluator import Evaluator
+from gpudoctor.lint.interp.function_traits import RememberedCall
 from gpudoctor.lint.interp.operators import bound_in
 from gpudoctor.record import fields, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.interp.evaluator import Evaluator
-    from gpudoctor.lint.interp.function_traits import RememberedCall
 
 EXCHANGED = frozenset((DictOf, Instance, ListOf, Module, Namespace, Tensor))
 """Kinds of what one may be as good as another of: all that is found out about it stands in the store."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method, is_grown, known_items
@@ -35,15 +34,13 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import truthiness
 from gpudoctor.lint.interp.assignment import assign
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.items import items_of
 from gpudoctor.lint.interp.limits import MAX_HANDED_ON, MAX_ROUNDS, MAX_UNROLLED, SHORT_CALL
 from gpudoctor.lint.interp.position import NONE_SET, NOTHING, OpenLoop, PathExit
 from gpudoctor.lint.source.syntax_walk import statements
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 _LoopNode = ast.For | ast.AsyncFor | ast.While
 _RoundStart = Callable[[], bool | Literal | None]

@@ -12,21 +12,18 @@ place of what.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.traced_number import is_number
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp.call_repetition import Repetition
 from gpudoctor.lint.interp.call_watch import CallWatch
+from gpudoctor.lint.interp.evaluator import Evaluator
+from gpudoctor.lint.interp.function_traits import CallMemory
 from gpudoctor.lint.interp.likeness import EXCHANGED, Likeness
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.interp.evaluator import Evaluator
-    from gpudoctor.lint.interp.function_traits import CallMemory
 
 
 def repeated(

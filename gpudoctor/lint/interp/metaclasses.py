@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_in_class, find_method, new_dict
 from gpudoctor.lint.domain.abstract_state import ClassState
@@ -12,9 +11,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values, single_of, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
+from gpudoctor.lint.interp.evaluator import Evaluator
 
 
 def metaclass_of(given: Values | None, bases: Iterable[Value]) -> Class | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.domain.abstract_state import ContainerState
@@ -23,12 +22,10 @@ from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Valu
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.limits import MAX_TOGETHER
 from gpudoctor.lint.interp.widening import all_as_one, most
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 _OPERATORS = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)
 Ask = Callable[[Value], "bool | None"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
     fields_of,
@@ -20,12 +19,10 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class, Instance, Library
 from gpudoctor.lint.domain.value import Anonymous, Const, Value, Values, divergence_of, singleton
 from gpudoctor.lint.flow.condition import Atom, Literal
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.operators import conjunction, disjunction
 from gpudoctor.lint.interp.truthiness import compare_values, truth
 from gpudoctor.lint.source.syntax_walk import walk
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 Pairs = list[tuple[Values, ast.pattern]]
 

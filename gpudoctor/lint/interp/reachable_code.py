@@ -10,15 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gpudoctor.lint.discovery.top_level import Definition, name_parts, root_name
 from gpudoctor.lint.project_answers import UsedNames
+from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.source.syntax_walk import nodes_of, statements, walk
 from gpudoctor.record import compared
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.project import ModuleFile
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 BY_A_TRAINER = "training_step"

@@ -7,16 +7,13 @@ executed, and the table is left open. `MODELS[name]` may be one that was not see
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.interp.evaluator import Evaluator
+from gpudoctor.lint.interp.function_traits import Registrar
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.position import OpenLoop
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
-    from gpudoctor.lint.interp.function_traits import Registrar
 
 
 def leave_registries_open(m: Evaluator, node: ast.AST) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Compares, OneOf, speaks_of
-from gpudoctor.lint.domain.value import Const, Truth, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import Const, Term, Truth, Unknown, Value, Values, text_of
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
@@ -18,14 +20,9 @@ from gpudoctor.lint.flow.condition import Condition, Inequality, Literal, comple
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.limits import MAX_UNDECIDED
 from gpudoctor.lint.interp.position import Frame, Position
+from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Term
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.source.project import ModuleFile, Project
 
 _ASKED = sys.maxsize
 """Since when a wrap waits of which it was asked whether others do: until all sides were followed."""

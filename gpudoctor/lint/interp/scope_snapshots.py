@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import UNBOUND, Values
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.source.syntax_walk import walk
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 Names = dict[str, Values]
 """What each name holds: `rank`, `self.device`, `args.local_rank`."""

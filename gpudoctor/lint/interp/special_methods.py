@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Library, class_of
 from gpudoctor.lint.domain.value import Value, Values, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
+from gpudoctor.lint.interp.evaluator import Evaluator
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from itertools import islice
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.event_context import Event
 
 
 class Speculation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import library_name_of
@@ -30,6 +30,7 @@ from gpudoctor.lint.interp.annotations import as_annotated
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
 from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.exception_handlers import cannot_happen, error_named, errors_taken, reached
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.limits import A_FEW
@@ -38,9 +39,6 @@ from gpudoctor.lint.interp.operators import asks_text
 from gpudoctor.lint.interp.position import NONE_SET, EarlyExits, PathExit
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.lint.source.syntax_walk import imported_names, nodes_of
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 LIMITS = (OutOfBudget, RecursionError, MemoryError)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import known_items, known_keys, may_have_more
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf
 from gpudoctor.lint.domain.function import Library, Method
@@ -24,7 +24,9 @@ from gpudoctor.lint.domain.value import (
     singleton,
 )
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
+from gpudoctor.lint.flow.store import Delta
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart
 from gpudoctor.lint.interp.operators import (
     bound_in,
@@ -41,12 +43,6 @@ from gpudoctor.lint.interp.special_methods import compared_by_class
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.flow.store import Delta
-    from gpudoctor.lint.interp.evaluator import Evaluator
-
 
 Answer = tuple[Condition, "bool | Literal"]
 """What one of several values says, and the condition under which it is the one."""

@@ -6,23 +6,18 @@ import ast
 import builtins
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState
+from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import AllOf
-from gpudoctor.lint.domain.value import NONE, UNBOUND
+from gpudoctor.lint.domain.value import NONE, UNBOUND, Values
 from gpudoctor.lint.events.process import NameMissing
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.source.syntax_walk import bound_by, parts_of, walk
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.function import Instance
-    from gpudoctor.lint.domain.module import Module
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 _NAMESPACES = frozenset({"exec", "globals", "locals", "vars"})
 _TRY: tuple[type[ast.stmt], ...] = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)

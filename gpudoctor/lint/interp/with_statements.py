@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
@@ -12,16 +11,14 @@ from gpudoctor.lint.domain.function import ContextManager, Function, Generator, 
 from gpudoctor.lint.domain.symbols import OpenFile
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, singleton
 from gpudoctor.lint.events.event_context import perhaps_open
+from gpudoctor.lint.flow.condition import Condition
+from gpudoctor.lint.flow.store import Delta
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
+from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.position import NONE_SET, EarlyExits, PathExit
 from gpudoctor.lint.library.library_names import shows
 from gpudoctor.lint.library.register import HOOKS
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.flow.store import Delta
-    from gpudoctor.lint.interp.evaluator import Evaluator
 
 Body = Callable[[Values], None]
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.symbols import WrittenSwitch
 from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.syntax_walk import nodes_of, statements
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.file import SourceFile
 
 WrittenSwitches = Mapping[ast.stmt, Unknown]
 """The assignments that set them, and what their names hold for who may set them otherwise."""

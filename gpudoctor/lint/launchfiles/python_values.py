@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from gpudoctor.lint.domain.constant_folding import of_text, operated
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.record import dataclass, field, replace
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 _MOST_ITEMS = 1_000
 

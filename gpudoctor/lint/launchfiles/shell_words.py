@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field, replace
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.analyses.forward_body import tell_guarded
 from gpudoctor.lint.contents import find_in_class, new_list
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Unknown
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
 from gpudoctor.lint.library.tensors import combined
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.library_call import Call
 
 FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 

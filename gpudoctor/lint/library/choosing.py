@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
 
 from gpudoctor.lint.domain.function import BoundMethod, ProjectModule
-from gpudoctor.lint.domain.value import Anonymous
+from gpudoctor.lint.domain.value import Anonymous, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library_call import Call, singleton
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from gpudoctor.lint.domain.value import Value, Values
 
 
 def one_of(call: Call, choices: list[Value]) -> Values:

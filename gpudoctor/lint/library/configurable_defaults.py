@@ -3,18 +3,13 @@ where nobody says anything."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.function import Class, Function, Library
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import Const, Unknown, single_of
+from gpudoctor.lint.domain.value import Const, Unknown, Values, single_of
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
 
 
 @MODELS.callable("gin.external_configurable", "argbind.bind")

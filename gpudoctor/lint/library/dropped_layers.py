@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.library.wrapper_names import every_module_has
+from gpudoctor.lint.library_call import Call
 from gpudoctor.lint.source.syntax_walk import walk
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.module import Module
-    from gpudoctor.lint.library_call import Call
 
 MODULE = "torch.nn.Module"
 _ANYTHING = frozenset({"setattr", "__dict__", "__getattr__", "__setattr__", "vars", "update"})

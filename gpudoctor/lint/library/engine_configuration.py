@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from gpudoctor.lint.contents import default_of, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, text_of
-from gpudoctor.lint.library_call import singleton
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.library_call import Call, singleton
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.library_call import Call
 
 _ENGINE, _OF_ENGINE = "engine", "engine."
 _UNDECIDED = Anonymous("configuration", "deepspeed")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.analyses.collective_signatures import note_pickled
+from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
 
 
 @MODELS.callable("pickle.dumps", "cloudpickle.dumps", "dill.dumps")

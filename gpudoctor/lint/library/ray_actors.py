@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.abstract_state import PROCESS, YES, ClassState, ProcessState
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE, Anonymous
+from gpudoctor.lint.domain.value import NONE, Anonymous, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -16,9 +14,6 @@ from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, Optimiz
 from gpudoctor.lint.library.process_launchers import called
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
 
 _REMOTE = "ray.remote"
 _ASKED = ("remote", "options")

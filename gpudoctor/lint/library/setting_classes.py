@@ -4,23 +4,18 @@ OmegaConf's structured configurations, pydantic."""
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.function import Class, Instance, class_of
 from gpudoctor.lint.domain.rank import as_setting
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import Const, Unknown, constant_of, single_of
+from gpudoctor.lint.domain.value import Const, Unknown, Values, constant_of, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, number_in
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.stub_models import inherited_method, returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
-
 
 _TYPED = frozenset({"tap.Tap", "tap.tap.Tap"})
 

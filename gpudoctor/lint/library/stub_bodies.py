@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import YES, ManagerState
@@ -17,16 +16,13 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Unknown, int_of, single_of
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Unknown, Value, Values, int_of, single_of
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import body, classes, functions
 from gpudoctor.manifest.effects import FollowEffect
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value, Values
 
 
 def follow(call: Call, name: str, owner: Value | None = None) -> Values:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.heuristics import CONVOLUTION
 from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.library.devices import made_on
 from gpudoctor.lint.library.torch_nn import take_in
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
 
 AROUND = ("HeteroConv", "HeteroGraphConv")
 """Convolutions around others, one for each kind of edge, which have nothing of their own."""

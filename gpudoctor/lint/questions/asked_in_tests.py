@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.group import ManagedObject
@@ -21,13 +21,8 @@ from gpudoctor.lint.domain.symbols import (
 )
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Term, Truth, Unknown, Value
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpudoctor.lint.flow.condition import Condition, Literal
 
 _NEAR = 6
 """Steps from a test: enough for a call inside a comparison inside `and`; beyond it the test is about something else."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.program import Program
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
 
 
 def certain_device(values: Values | None) -> Device | None:

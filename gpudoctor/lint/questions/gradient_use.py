@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Sequence
 
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Method
@@ -11,15 +11,11 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Term, Unknown, Value
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.questions.asked_in_tests import rounds_between
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
-
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.program import Program
 
 
 def averaged_by_hand(program: Program, seldom: bool = False) -> bool:

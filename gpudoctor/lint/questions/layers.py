@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.manifest.compiled import layers
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.module import Module
 
 
 def normalises_batch(part: Module) -> bool:

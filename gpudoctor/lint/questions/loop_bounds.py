@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gpudoctor.lint.domain.container import Enumerated, Range
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.events.event_context import Loop
 
 
 def chosen_to_repeat(loop: Loop) -> list[Literal]:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import Range
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Compares, IsTrue, Length, Operation, asked_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
-from gpudoctor.lint.flow.condition import Divergence, Literal
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.flow.condition import Condition
+from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 
 FACTOR = 4
 """Stands for a number of micro-batches that the user chooses."""

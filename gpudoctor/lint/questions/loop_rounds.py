@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Compares, asked_of
@@ -11,16 +11,12 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, TakeGradient
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.program import Program
+from gpudoctor.lint.program import Program
 
 
 def batch_loop(event: Event) -> Loop | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable
 
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.group import ManagedObject
@@ -12,11 +12,7 @@ from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, Length, MethodResult, Operation
 from gpudoctor.lint.domain.symbols import each_of as each_of
 from gpudoctor.lint.domain.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
-
-    from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.domain.value import Value
 
 
 def tensors_behind(value: Value) -> list[Tensor]:

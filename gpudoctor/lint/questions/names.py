@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.domain.value import Value
 
 
 def in_code(value: Value | None, otherwise: str) -> str:

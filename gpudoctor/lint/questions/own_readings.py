@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterator, Mapping
 
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import (
@@ -19,16 +19,12 @@ from gpudoctor.lint.domain.symbols import (
     names_day,
 )
 from gpudoctor.lint.domain.value import Unknown, Value, text_of
+from gpudoctor.lint.events.files import FileEvent
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.process import ArgumentDeclared, ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
-
-    from gpudoctor.lint.events.files import FileEvent
-    from gpudoctor.lint.program import Program
+from gpudoctor.lint.program import Program
 
 _STEPS = 12
 """How many calls may lie between what was read and the name that is made of it."""

@@ -6,12 +6,9 @@ and only ever silence: what was seen is asked of the events.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpudoctor.lint.program import Program
+from gpudoctor.lint.program import Program
 
 _SEED = "seed"
 _MIXING = ("shuffle", "permutation", "randperm", "train_test_split", "choice", "choices")

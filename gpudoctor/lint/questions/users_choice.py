@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.symbols import Compares
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.value import Const, Unknown, Value
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.condition import Atom, Literal
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+from gpudoctor.lint.program import Program
 
 
 def by_choice(program: Program, event: Event, handed_on: bool = False) -> bool:

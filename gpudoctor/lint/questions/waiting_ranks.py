@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.event_context import only_some_ranks
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+from gpudoctor.lint.events.event_context import Event, only_some_ranks
+from gpudoctor.lint.program import Program
 
 
 def others_wait(program: Program, event: Event) -> bool:

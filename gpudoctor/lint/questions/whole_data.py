@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container
 
 from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
-from gpudoctor.lint.domain.data import GO_OVER_ALL, Dataset, Sampler
+from gpudoctor.lint.domain.data import GO_OVER_ALL, Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import Instance
 from gpudoctor.lint.domain.provenance import is_table
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown, Value
-from gpudoctor.lint.flow.condition import Divergence
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.flow.condition import Condition
+from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Condition, Divergence
 
 
 def goes_over_all(loader: Loader, when: Condition) -> bool:

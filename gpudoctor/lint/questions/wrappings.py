@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.program import Program
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpudoctor.lint.program import Program
 
 
 @dataclass(frozen=True)

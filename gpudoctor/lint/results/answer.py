@@ -5,25 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Location, Problem
 from gpudoctor.lint.discovery.content_signs import concerns_training
-from gpudoctor.lint.request import Outcome
+from gpudoctor.lint.discovery.find_files import FilesFound
+from gpudoctor.lint.discovery.select import Listed
+from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.results.all_programs import told_once
 from gpudoctor.lint.results.merge import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.results.positions import Places
 from gpudoctor.lint.size_limits import MAX_FILE_BYTES
-from gpudoctor.lint.source.file import NOTEBOOK, SourceFile
+from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.project import project_of
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.discovery.find_files import FilesFound
-    from gpudoctor.lint.discovery.select import Listed
-    from gpudoctor.lint.entry_result import EntryResult
-    from gpudoctor.lint.request import Request
-    from gpudoctor.lint.source.file import Sources, Unreadable
 
 
 def answer_of(

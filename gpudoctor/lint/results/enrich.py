@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from gpudoctor.diagnostic import Location, Related, Severity
+from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.symbols import IsTrue, Widened, WrittenSwitch
 from gpudoctor.lint.domain.value import Unknown, Value, single_of
@@ -16,14 +16,9 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.option_defaults import comes_to, flags_in, is_emptied, only_where, only_with
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.program import Program
 from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.record import fields, replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.program import Program
 
 
 def told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:

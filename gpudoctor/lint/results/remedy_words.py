@@ -5,16 +5,12 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from gpudoctor.diagnostic import Finding
+from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.syntax_walk import imported_names, walk
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.source.file import SourceFile
 
 USUAL = {"dist": "torch.distributed", "nn": "torch.nn"}
 """The short names that rules use, as most programs do."""

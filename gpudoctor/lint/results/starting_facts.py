@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Const, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
@@ -15,13 +15,9 @@ from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
-from gpudoctor.lint.program_facts import RANKS_OF_TASKS, EngineUser, ProgramFacts
+from gpudoctor.lint.program import Program
+from gpudoctor.lint.program_facts import RANKS_OF_TASKS, AsStarted, EngineUser, ProgramFacts
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
-    from gpudoctor.lint.program_facts import AsStarted
 
 
 def facts_with(

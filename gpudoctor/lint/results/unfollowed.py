@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Stop
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, TakeGradient
+from gpudoctor.lint.program import Program
 from gpudoctor.manifest.compiled import preparing
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 _ABOUT_MODELS = frozenset({"Forward", "Move", "ModeChange", "UnusedPart", "ModuleClassFlaw"})
 """Events of a model that is known."""

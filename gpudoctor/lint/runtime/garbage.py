@@ -9,10 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from _thread import allocate_lock
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
 
 _MANY = 300_000
 """So many more objects than at the last look: 20 to 40 MiB."""

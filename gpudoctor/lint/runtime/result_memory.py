@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from gpudoctor.lint.entry_result import EntryResult
-    from gpudoctor.lint.source.file_traits import FileTraits
+from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.source.file_traits import FileTraits
 
 K = TypeVar("K")
 V = TypeVar("V")

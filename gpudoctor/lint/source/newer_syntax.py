@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.lint.source.file import Unreadable
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.file import Unreadable
 
 _MOST_TEXT = 120_000
 """Characters of a file that is asked about; the tree of a larger one would take too much memory."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Program
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
 
 
 def importing(program: Program, event: Event) -> Spawn | None:

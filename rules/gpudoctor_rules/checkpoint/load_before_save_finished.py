@@ -26,12 +26,11 @@ torch 2.13.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.event_context import ranks_in_words
+from gpudoctor.lint.events.event_context import Event, ranks_in_words
 from gpudoctor.lint.events.files import Load, ReadFile, Save, ShardedState
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -41,9 +40,6 @@ from gpudoctor.lint.repair.repair import Always, Before, Code, Either, Imported,
 from gpudoctor.lint.repair.snippets import waits_for_all
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import TORN_FILE
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
 
 
 class LoadBeforeSaveFinished(Rule):

@@ -24,16 +24,12 @@ torch 2.13.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.repair.snippets import asked_first
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal
 
 LOCAL_ZERO = "local rank 0"
 

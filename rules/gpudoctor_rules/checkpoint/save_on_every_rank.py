@@ -29,10 +29,9 @@ https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html#save-and-load-
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import Load, ReadFile, Save, lacking
@@ -47,9 +46,6 @@ from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import TORN_FILE
 from gpudoctor_rules.checkpoint._imported_again import importing
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Values
 
 
 class SaveOnEveryRank(Rule):

@@ -31,21 +31,18 @@ https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.lint.repair.snippets import model_inside
 from gpudoctor.rule import CrashText, Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Value
-
 
 _IN_PLACE = "Compile in place, with `model.compile()`, which leaves the keys as they are."
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import Caught
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Program
-
-if TYPE_CHECKING:
-    from gpudoctor_rules.collective._together import JointStep
+from gpudoctor_rules.collective._together import JointStep
 
 OF_ONE_RANK = "torch.OutOfMemoryError"
 """What PyTorch raises where memory is short: an error that other ranks need not have. Who takes any `RuntimeError`, as

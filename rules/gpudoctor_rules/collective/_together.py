@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import TensorOrigin
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
+from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.flow.condition import Condition, Divergence
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.questions.asked_in_tests import asks_for_one_round
 from gpudoctor.lint.questions.loop_counters import in_last_round_of
 from gpudoctor.record import dataclass
 from gpudoctor.rule import Program
 from gpudoctor_rules.collective._sides import Alone, reached_alone
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Literal, Location, Loop, Value
 
 
 @dataclass(frozen=True)

@@ -27,21 +27,18 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.barrier.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import entered_in
 from gpudoctor.lint.events.collective import Collective, Discard
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, in_last_round, training_loop, trains
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop
 
 
 class BarrierEveryStep(Rule):

@@ -30,15 +30,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal
 
 Side = tuple[Hashable, ...]
 

@@ -25,15 +25,11 @@ CPU ranks with torch 2.13.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.questions.loop_rounds import in_every_round, trains
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop
 
 
 class GroupMadeInLoop(Rule):

@@ -34,25 +34,21 @@ https://docs.pytorch.org/tutorials/advanced/generic_join.html; run on two CPU ra
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
-from gpudoctor.lint.events.event_context import ranks_in_words
+from gpudoctor.lint.events.event_context import Event, ranks_in_words
 from gpudoctor.lint.events.process import Caught, InitGroup
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.flow.condition import Condition, Divergence
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.questions.asked_in_tests import asks_clock, asks_output, asks_own_reading, asks_signal
 from gpudoctor.rule import CrashText, Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
 from gpudoctor_rules.collective._sides import story, without_partner
 from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Literal
 
 MAY_AGREE = "The ranks may agree for a reason that cannot be seen here, such as equal data."
 SIGNAL = "A signal reaches each rank at a moment of its own."

@@ -27,19 +27,15 @@ https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.all_redu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective, Discard
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 COPIED = "writes its result into a copy that was made for this call and is gone: all continue with their own value."
 RETURNED = "leaves its argument as it is and returns the result, which is dropped: all continue with their own value."

@@ -35,13 +35,13 @@ model with batch norm hangs in `eval()` as well, and under `no_grad` it does not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_bounds import goes_by_size, parting_bound
@@ -50,9 +50,6 @@ from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._together import JointStep, steps_together
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loop
 
 
 class RoundsDifferBetweenRanks(Rule):

@@ -28,11 +28,10 @@ lucidrains/DALLE-pytorch#268 (each rank has a learning rate of its own); run on 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, SchedulerStep
@@ -42,9 +41,6 @@ from gpudoctor.rule import DriftText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 _ALIKE = "It takes ranks whose own numbers lead to different rates."
 TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer

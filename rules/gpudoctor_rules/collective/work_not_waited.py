@@ -25,17 +25,14 @@ pytorch/pytorch#38375; run on two CPU ranks with torch 2.13.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Location, Severity
+from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard, ReadTooEarly, ResultUsed, StartWork, WorkDone
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Work
 
 
 class WorkNotWaited(Rule):

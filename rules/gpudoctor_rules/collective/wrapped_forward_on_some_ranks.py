@@ -42,12 +42,12 @@ torch 2.13: a model with batch norm hangs, at the latest after the last epoch; o
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
-from gpudoctor.lint.events.event_context import ranks_in_words
+from gpudoctor.lint.events.event_context import Event, ranks_in_words
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
@@ -57,9 +57,6 @@ from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import lonely_collectives, sharded_in_place
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Location, Value
 
 _BUFFERS = "A model without buffers, such as those of batch norm, sends none here and waits for nobody."
 _GATHERS = "Each forward gathers the parameters from all ranks, so it waits for the others."

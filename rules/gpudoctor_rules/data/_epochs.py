@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.data_loading import IndexIgnored, SetEpoch, Streamed
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.questions.loop_bounds import chosen_to_repeat
 from gpudoctor.record import dataclass
 from gpudoctor.rule import Program
@@ -21,9 +22,6 @@ from gpudoctor_rules.data._passes import (
     trained_with,
     training_passes,
 )
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal, Value
 
 
 @dataclass(frozen=True)

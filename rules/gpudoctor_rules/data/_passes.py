@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.made_of import each_of
 from gpudoctor.record import dataclass
 from gpudoctor.rule import Program
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Location, Loop, Value, Values
 
 
 @dataclass(frozen=True)

@@ -25,17 +25,13 @@ https://arxiv.org/abs/1706.02677 (linear scaling and warm-up), https://docs.pyto
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import MakeOptimizer
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.data._passes import is_name, trained_with
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader
 
 
 class BatchGrowsWithProcesses(Rule):

@@ -26,11 +26,11 @@ pytorch/pytorch#77154, crosszamirski/WS-DINO#1, Lightning-AI/pytorch-lightning#1
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.made_of import is_length
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import (
@@ -41,9 +41,6 @@ from gpudoctor_rules.data._passes import (
     unused_samplers,
     where_averaged,
 )
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Value
 
 TORCH = "torch.utils.data."
 SUBSET, WEIGHTED = f"{TORCH}SubsetRandomSampler", f"{TORCH}WeightedRandomSampler"

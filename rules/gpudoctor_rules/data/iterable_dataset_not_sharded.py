@@ -29,17 +29,13 @@ huggingface/datasets#3423, Lightning-AI/pytorch-lightning#15734.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.data_loading import Streamed, StreamLoaded
 from gpudoctor.lint.questions.whole_data import stream_behind
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, trained_together, trained_with, where_averaged
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 
 class IterableDatasetNotSharded(Rule):

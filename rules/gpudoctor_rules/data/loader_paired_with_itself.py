@@ -26,16 +26,12 @@ with torch 2.13.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
+from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.questions.loop_bounds import pairs_with_itself
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.data._passes import samplers_of, training_passes
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Sampler
 
 
 class LoaderPairedWithItself(Rule):

@@ -31,10 +31,12 @@ innnky/so-vits-svc#70, clovaai/voxceleb_trainer#98, speechbrain/speechbrain#1517
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate, MakeLoader
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.whole_data import goes_over_all
@@ -66,9 +68,6 @@ from gpudoctor_rules.data._passes import (
     unused_samplers,
     where_averaged,
 )
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loader, Value, Values
 
 
 class MissingDistributedSampler(Rule):

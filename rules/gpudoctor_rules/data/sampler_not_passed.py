@@ -23,17 +23,13 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.questions.whole_data import shares_nothing
 from gpudoctor.lint.repair.repair import Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with, unused_samplers
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Sampler
 
 
 class SamplerNotPassed(Rule):

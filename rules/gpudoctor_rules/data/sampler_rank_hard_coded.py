@@ -32,11 +32,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.knowledge import Escape
@@ -48,9 +48,6 @@ from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveAr
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 from gpudoctor_rules.data._passes import samplers_of, trained_with
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value, Values
 
 FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process group for both."
 

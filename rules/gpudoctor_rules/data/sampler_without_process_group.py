@@ -27,11 +27,11 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Location, Severity
+from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Size
+from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
@@ -39,9 +39,6 @@ from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 from gpudoctor_rules.data._passes import first_name
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Sampler, Values
 
 
 class SamplerWithoutProcessGroup(Rule):

@@ -29,18 +29,13 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
-from gpudoctor.lint.events.event_context import ranks_in_words
+from gpudoctor.lint.events.event_context import Loop, ranks_in_words
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop
 
 
 class SetEpochMisplaced(Rule):

@@ -24,16 +24,12 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader, innn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair
 from gpudoctor.rule import SOME_PATHS, CrashText, Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Values
 
 EXCLUSIVE = {
     "sampler": "sampler option is mutually exclusive with shuffle",

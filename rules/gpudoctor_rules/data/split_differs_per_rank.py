@@ -34,19 +34,16 @@ Lightning-AI/pytorch-lightning#7728, Lightning-AI/pytorch-lightning#18638;
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.data_loading import Split
+from gpudoctor.lint.events.event_context import Event, RankAgreement
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Location, RankAgreement
 
 REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 

@@ -28,22 +28,20 @@ linyihaolyh/SRGAN-with-distributed-training.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, SetEpoch
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.layers import recurs
 from gpudoctor.lint.questions.unseen_deeds import may_mix_data
 from gpudoctor.lint.repair.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, first_name, repeating_loop, trained_with
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Loop, Value, Values
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"

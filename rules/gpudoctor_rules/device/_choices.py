@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed, Move
@@ -15,11 +17,6 @@ from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Code, Imported
 from gpudoctor.lint.repair.snippets import own_gpu
 from gpudoctor.rule import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpudoctor.api.pack import Event, Value
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

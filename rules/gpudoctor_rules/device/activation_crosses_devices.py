@@ -22,15 +22,11 @@ https://docs.pytorch.org/tutorials/intermediate/model_parallel_tutorial.html, py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.placement import Crossed
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Tensor
 
 
 class ActivationCrossesDevices(Rule):

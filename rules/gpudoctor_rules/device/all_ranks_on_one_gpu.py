@@ -34,16 +34,18 @@ https://docs.pytorch.org/docs/stable/generated/torch.cuda.set_device.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
-from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
+from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.questions.devices_compared import (
     as_text,
     asked_gpu,
@@ -69,9 +71,6 @@ from gpudoctor_rules.device._choices import (
     shown_to_all,
     started_by_hand,
 )
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import EnvironmentWrite, Event, Literal, Location, Value
 
 
 class AllRanksOnOneGpu(Rule):

@@ -23,17 +23,14 @@ pytorch/pytorch#77159, pytorch/pytorch#40403, pytorch/pytorch#1494, PattanaikL/G
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import FORKED
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loader
 
 
 class CudaInLoaderWorker(Rule):

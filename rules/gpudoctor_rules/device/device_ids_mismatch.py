@@ -27,11 +27,10 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedData
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind, chain_of
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
@@ -46,9 +45,6 @@ from gpudoctor.lint.questions.devices_compared import (
 )
 from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 
 class DeviceIdsMismatch(Rule):

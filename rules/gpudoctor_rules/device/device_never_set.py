@@ -30,10 +30,11 @@ https://docs.pytorch.org/docs/stable/distributed.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, InitGroup
@@ -43,9 +44,6 @@ from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
 from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_have_chosen_before, one_visible
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Value
 
 
 class DeviceNeverSet(Rule):

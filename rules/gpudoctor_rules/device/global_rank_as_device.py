@@ -25,10 +25,9 @@ https://docs.pytorch.org/docs/stable/elastic/run.html.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
@@ -37,9 +36,6 @@ from gpudoctor.lint.repair.repair import After, Code, Fresh, Holds, Repair, Subs
 from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL, local_rank_of
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import INVALID_ORDINAL
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 # Ranks that meet at such an address are on one node, where the global rank is the local one.
 

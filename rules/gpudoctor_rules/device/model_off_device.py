@@ -29,14 +29,14 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.tensor import TensorOrigin
-from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.devices_compared import device_called
@@ -45,9 +45,6 @@ from gpudoctor.lint.repair.snippets import moved_to, own_device
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Tensor, UseManaged, Value
 
 
 class ModelOffDevice(Rule):

@@ -28,12 +28,12 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Mod
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import Move
@@ -42,9 +42,6 @@ from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Repair, Source
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 MOVES = frozenset({"to", "cuda", "cpu"})
 # Copies as well; but what stays wrong is the type, and the message has to say so.

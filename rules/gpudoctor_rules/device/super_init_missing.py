@@ -23,15 +23,11 @@ https://discuss.pytorch.org/t/attributeerror-cannot-assign-module-before-module-
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.repair.repair import Repair, SuperFirst
 from gpudoctor.rule import CrashText, Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 
 class SuperInitMissing(Rule):

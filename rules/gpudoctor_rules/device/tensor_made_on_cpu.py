@@ -26,10 +26,9 @@ zhiheLu/CWT-for-FSS#12.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor, buffer_of
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import ConstantMixed, Move, TensorKept
@@ -38,9 +37,6 @@ from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
 
 
 class TensorMadeOnCpu(Rule):

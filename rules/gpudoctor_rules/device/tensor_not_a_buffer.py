@@ -25,19 +25,16 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Mod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import ConstantMixed, FixedMet, TensorKept
 from gpudoctor.lint.questions.asked_in_tests import says_on_cpu
 from gpudoctor.lint.repair.repair import Code, Repair, Rewrite, Source
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Value
 
 
 class TensorNotABuffer(Rule):

@@ -28,20 +28,17 @@ open-mmlab/mmdetection3d#1020, NVIDIA/DALI#2014.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
 
 NAME = "CUDA_VISIBLE_DEVICES"
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, chain_of
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpudoctor.api.pack import Backward, ManagedObject, Value, Values
 
 ACCELERATE, DEEPSPEED, LIGHTNING = "accelerate", "deepspeed", "lightning"
 SCALES_NOTHING = ("no", "bf16", "fp8")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.module import Module, chain_of
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.rule import Program
 from gpudoctor_rules.frameworks._charge import DEEPSPEED
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 STEPS = "gradient_accumulation_steps"
 PIPELINE = "deepspeed.pipe.PipelineModule"

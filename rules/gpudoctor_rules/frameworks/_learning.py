@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.data_loading import BatchCut, Iterate
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import holds
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, training_loop
 from gpudoctor.lint.questions.whole_data import goes_over_all
 from gpudoctor.rule import Program
 from gpudoctor_rules.frameworks._charge import ACCELERATE
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Iterate, Value
 
 
 def backward_in(program: Program, start: Iterate) -> Backward | None:

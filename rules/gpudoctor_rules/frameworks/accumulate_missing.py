@@ -25,9 +25,8 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, tianw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.questions.names import in_code
@@ -35,10 +34,6 @@ from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
-
 
 ENTERED = frozenset(("accumulated", "held back"))
 """What a run counts where `accumulate` or `no_sync` is entered."""

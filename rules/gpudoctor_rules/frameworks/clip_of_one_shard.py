@@ -35,11 +35,10 @@ pytorch/pytorch#72548; `independent_gradient_partition_epilogue` of DeepSpeed 0.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, ClipGradients
 from gpudoctor.lint.questions.names import in_code, name_of
@@ -47,10 +46,6 @@ from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, taken_in_charge
 from gpudoctor_rules.frameworks._engine import made_at
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import UseManaged
-
 
 _BOUND = "gradient_clipping"
 _AUTOMATIC = 1.0

@@ -27,10 +27,10 @@ huggingface/accelerate#1840.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape, Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import SpreadByMap
@@ -39,10 +39,6 @@ from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Imported, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Value
-
 
 REFUSED = "You can't train a model that has been loaded with `device_map='auto'`"
 OTHER_DEVICE = "in 8-bit or 4-bit precision on a different device than the one you're training on"

@@ -23,9 +23,9 @@ https://www.deepspeed.ai/getting-started/, https://deepspeed.readthedocs.io/en/l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, EngineStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import rounds_between
@@ -34,9 +34,6 @@ from gpudoctor.lint.questions.made_of import asked_of_engine
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, in_numbers
 from gpudoctor_rules.frameworks._engine import STEPS, made_at
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import UseManaged, Value
 
 MANAGED = "managed_gradient_accumulation"
 

@@ -27,9 +27,8 @@ huggingface/accelerate#540.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.collective import Collective
@@ -40,9 +39,6 @@ from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader
 
 
 class GatherKeepsPadding(Rule):

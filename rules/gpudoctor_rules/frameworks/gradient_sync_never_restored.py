@@ -25,19 +25,14 @@ https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
-from gpudoctor.lint.events.training_step import Backward, GradientSync
+from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import stepped_after
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import OptimizerStep
 
 
 class GradientSyncNeverRestored(Rule):

@@ -25,10 +25,9 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, huggi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.made_of import asked_of_engine, is_attribute, is_entry
@@ -37,9 +36,6 @@ from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._engine import STEPS
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Value
 
 
 class LossDividedTwice(Rule):

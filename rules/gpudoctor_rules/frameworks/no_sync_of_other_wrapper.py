@@ -29,10 +29,9 @@ DeepSpeed 0.19, `runtime/engine.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.model import Wrap, WrapperMissed
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
@@ -42,10 +41,6 @@ from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
 from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules.frameworks._engine import made_at
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
-
 
 _ASKED = ("torch.nn.parallel.DistributedDataParallel", "no_sync")
 """By which a helper tells what has a `no_sync`."""

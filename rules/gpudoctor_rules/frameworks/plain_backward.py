@@ -35,11 +35,10 @@ https://lightning.ai/docs/fabric/stable/api/fabric_methods.html#backward.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.questions.names import in_code
@@ -57,9 +56,6 @@ from gpudoctor_rules.frameworks._charge import (
 )
 from gpudoctor_rules.frameworks._engine import made_at
 from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 Owner = ManagedObject | Wrapper
 Wrong = tuple[str, str, Severity]

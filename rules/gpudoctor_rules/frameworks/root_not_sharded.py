@@ -27,18 +27,15 @@ https://docs.pytorch.org/tutorials/intermediate/FSDP_tutorial.html.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.model import Forward, ForwardTalks, GradientFlag, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import After, CallAgain, Holds, Repair
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Module, Value
 
 
 class RootNotSharded(Rule):

@@ -37,11 +37,10 @@ https://huggingface.co/docs/accelerate/concept_guides/performance#learning-rates
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.optim import Scheduler
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
@@ -60,9 +59,6 @@ from gpudoctor_rules.frameworks._charge import (
     prepares_unseen,
     taken_in_charge,
 )
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_optimizer", "deepspeed_plugin")
 

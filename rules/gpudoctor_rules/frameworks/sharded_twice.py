@@ -26,18 +26,14 @@ huggingface/accelerate#3547, https://huggingface.co/docs/accelerate/concept_guid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair, RepairStep, SetArgument
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Values
 
 SHARDING = ("accelerate.Accelerator",)
 """What shards whatever it is given, that of a Trainer too."""

@@ -28,17 +28,12 @@ https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html; run on t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Either, Fresh, Repair, Replace, Source, Under
 from gpudoctor.rule import CrashText, Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Tensor
-
 
 _SAID = {
     "container": "",

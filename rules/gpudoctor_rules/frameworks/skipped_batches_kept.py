@@ -25,15 +25,12 @@ https://huggingface.co/docs/accelerate/usage_guides/checkpoint, huggingface/acce
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.events.data_loading import SkipBatches
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.events.data_loading import Iterate, SkipBatches
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Iterate, Loader, Loop
 
 
 class SkippedBatchesKept(Rule):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Program
 from gpudoctor_rules.gradient._steps import may_clear, may_feed
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Event, Literal, Location, Loop, Value, Wrapper
 
 
 def beside_forward(program: Program, backward: Backward) -> Location:

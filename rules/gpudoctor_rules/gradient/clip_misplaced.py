@@ -25,10 +25,9 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.ht
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, OptimizerStep
@@ -44,9 +43,6 @@ from gpudoctor_rules.gradient._steps import (
     reaches,
     repeating_loop,
 )
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 _ENOUGH = 3
 """Steps of a run that are enough to tell a habit."""

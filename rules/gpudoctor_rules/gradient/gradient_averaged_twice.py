@@ -27,9 +27,8 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html, kubeflow/training-operator#
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
@@ -37,9 +36,6 @@ from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Wrapper
 
 _NEARLY = 1e-6
 

@@ -28,18 +28,14 @@ https://docs.pytorch.org/docs/stable/notes/ddp.html; run on two CPU ranks with t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, ScaleGradients
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 
 class GradientsNeverAveraged(Rule):

@@ -24,10 +24,9 @@ https://docs.pytorch.org/tutorials/recipes/recipes/zeroing_out_gradients.html.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
@@ -35,9 +34,6 @@ from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.repair.repair import After, Either, Holds, Repair, Source
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import between_steps, is_followed, may_clear, repeating_loop
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 
 class GradientsNeverCleared(Rule):

@@ -27,19 +27,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.training_step import Accumulated, Backward, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.loop_rounds import begins_otherwise
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop
 
 
 class LossKeepsGraph(Rule):

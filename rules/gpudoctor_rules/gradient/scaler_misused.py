@@ -34,10 +34,9 @@ https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling, https://docs.pyt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, GradientSync, OptimizerStep, ScalerCall
 from gpudoctor.lint.flow.condition import Divergence
@@ -46,9 +45,6 @@ from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, sam
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.gradient._steps import comes_before, repeating_loop
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 ScalerCalls = list[ScalerCall]
 

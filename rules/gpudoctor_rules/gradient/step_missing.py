@@ -26,12 +26,11 @@ https://docs.pytorch.org/docs/stable/optim.html#taking-an-optimization-step.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Forward, WeightsSet
 from gpudoctor.lint.events.training_step import (
@@ -48,9 +47,6 @@ from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import clears_all, is_followed, may_feed, reaches, repeating_loop
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 Reported = set["Value"]
 

@@ -27,10 +27,10 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Mod
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.layers import minds_mode
@@ -38,9 +38,6 @@ from gpudoctor.lint.questions.loop_counters import only_at_the_end
 from gpudoctor.lint.repair.repair import After, First, Holds, Repair
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._steps import reaches, repeating_loop
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 
 class TrainModeNotRestored(Rule):

@@ -26,20 +26,17 @@ https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use, fide
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import SOME_PATHS, CrashText, Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Location, Value
 
 
 class BackendForOtherDevice(Rule):

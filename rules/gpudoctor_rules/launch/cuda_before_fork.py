@@ -25,18 +25,14 @@ https://docs.pytorch.org/docs/stable/notes/multiprocessing.html, pytorch/pytorch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.device import on_gpu
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import FORKED
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
 
 CHOOSES = ("set_device", "move", "factory")
 

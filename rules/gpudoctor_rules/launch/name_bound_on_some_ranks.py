@@ -31,17 +31,12 @@ on two CPU ranks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.files import asked_for
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import NameMissing
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Literal
 
 REMEDY = "Assign it on all ranks, if only None, or use it under the same test."
 IN_HOOK = "Assign it in a hook that all ranks run, such as `setup()`."

@@ -32,12 +32,11 @@ versions raise the same as a RuntimeError.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
@@ -45,9 +44,6 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import AtEnd, Before, Code, Imported, Repair
 from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
 
 
 class ProcessGroupMissing(Rule):

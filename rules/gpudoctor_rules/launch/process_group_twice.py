@@ -27,15 +27,11 @@ The text is that of torch 2.13, run here; https://docs.pytorch.org/docs/stable/d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.process import Caught, DestroyGroup, InitGroup
 from gpudoctor.rule import CrashText, Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loop
 
 REFUSES = "torch.distributed.init_process_group"
 """Others take the group that there is."""

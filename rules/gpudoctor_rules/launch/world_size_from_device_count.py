@@ -26,18 +26,14 @@ pytorch/pytorch#52848, pytorch/pytorch#23074.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Values
 
 
 class WorldSizeFromDeviceCount(Rule):

@@ -29,12 +29,13 @@ https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import entered_in
+from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, GradientsSwitched, OptimizerStep, TakeGradient
@@ -43,9 +44,6 @@ from gpudoctor.lint.repair.repair import After, Before, Code, Decorate, Holds, I
 from gpudoctor.record import replace
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loop, Value
 
 
 class EvaluationBuildsGraph(Rule):

@@ -25,19 +25,16 @@ https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.Dist
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.whole_data import goes_over_all
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Loader, Value
 
 
 class EvaluationOnEveryRank(Rule):

@@ -25,20 +25,16 @@ https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.acting_place import entered_in
+from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import whole
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, training_loop, when_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Loop
 
 MOST_SHOWN = 3
 """Places besides the first one: who mends these finds the others."""

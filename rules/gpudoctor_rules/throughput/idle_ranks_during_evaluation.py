@@ -28,21 +28,16 @@ https://docs.pytorch.org/docs/stable/distributed.html, numenta/nupic.research#26
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
-from gpudoctor.lint.events.event_context import ranks_in_words
+from gpudoctor.lint.events.event_context import Event, ranks_in_words
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Findings, Program, Recording, Rule
-from gpudoctor_rules.throughput._evaluation import evaluations
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
-    from gpudoctor_rules.throughput._evaluation import Evaluation
+from gpudoctor_rules.throughput._evaluation import Evaluation, evaluations
 
 
 class IdleRanksDuringEvaluation(Rule):

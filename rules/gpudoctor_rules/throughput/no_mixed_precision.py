@@ -28,18 +28,15 @@ https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.device import on_gpu
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.lint.questions.unseen_deeds import may_lower_precision
 from gpudoctor.rule import Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Forward
 
 
 class NoMixedPrecision(Rule):

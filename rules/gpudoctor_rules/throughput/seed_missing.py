@@ -27,12 +27,10 @@ https://docs.pytorch.org/docs/stable/notes/randomness.html, karpathy/nanoGPT#22.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, PickedAtRandom
-from gpudoctor.lint.events.event_context import only_some_ranks
+from gpudoctor.lint.events.event_context import Event, only_some_ranks
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup, SeedSet
@@ -40,9 +38,6 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
 
 
 class SeedMissing(Rule):

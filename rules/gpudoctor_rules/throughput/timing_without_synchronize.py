@@ -28,12 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Safety, Severity
+from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed, HostSync
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
@@ -45,9 +45,6 @@ from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round
 from gpudoctor.lint.repair.repair import Before, Code, Imported, Repair
 from gpudoctor.rule import Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Location
 
 FEW_ROUNDS = 1000
 """A loop of more rounds than the queue of a GPU is long waits for it by itself."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.repair.snippets import before_own_loop, own_search
 from gpudoctor.rule import Program
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Condition, Event, Location, Value
 
 
 def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:

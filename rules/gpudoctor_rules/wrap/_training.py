@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Location, Value, Wrap, Wrapping
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.questions.wrappings import Wrapping
 
 
 def same_round(one: Event, other: Event) -> bool:

@@ -23,19 +23,16 @@ pytorch/pytorch#104336.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu, on_gpu
 from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import MoveUp, Repair
 from gpudoctor.rule import DriftText, Findings, Program, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value, Wrap
 
 PLAIN = ("torch.nn.", "torchvision.models.")
 """Libraries whose models are made of 32 bit numbers, unless they are told otherwise."""

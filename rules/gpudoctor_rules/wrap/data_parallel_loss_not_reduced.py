@@ -24,19 +24,15 @@ pytorch/pytorch#9811, Lightning-AI/pytorch-lightning#249, airsplay/lxmert#17, if
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules.wrap._training import is_wrapper_of
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 
 class DataParallelLossNotReduced(Rule):

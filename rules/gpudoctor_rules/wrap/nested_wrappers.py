@@ -27,17 +27,14 @@ ethnhe/FFB6D#4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
 
 # FSDP inside DDP is left out: that is how a model is sharded within a node and copied between nodes.
 NEVER_INSIDE = {

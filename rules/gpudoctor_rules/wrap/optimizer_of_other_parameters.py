@@ -26,19 +26,16 @@ pytorch/pytorch#149205.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.lint.events.training_step import Backward, GroupAdded, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.wrap._later import ddp_around
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Value
 
 
 class OptimizerOfOtherParameters(Rule):

@@ -28,11 +28,10 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import Module, WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import ModeChange, SyncNorm, Wrap
@@ -41,9 +40,6 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, MoveUp, Repair, Source
 from gpudoctor.rule import CrashText, Findings, Program, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
 
 FIRST = "Convert the bare model: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`, "
 

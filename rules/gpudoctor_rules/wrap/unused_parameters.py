@@ -27,20 +27,16 @@ pytorch/pytorch#43259, open-mmlab/mmdetection#2153, open-mmlab/mmsegmentation#37
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Module, WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, how_to_search, trained_after
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Value
-
 
 _TEXTS = (
     "Expected to have finished reduction in the prior iteration",

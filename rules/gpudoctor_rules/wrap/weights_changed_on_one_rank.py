@@ -24,12 +24,11 @@ karpathy/nanoGPT#22, NVlabs/stylegan2-ada-pytorch#127.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import under_the_test
-from gpudoctor.lint.events.event_context import ranks_in_words
+from gpudoctor.lint.events.event_context import Event, ranks_in_words
 from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.model import WeightsDrawn
 from gpudoctor.lint.events.process import SeedSet
@@ -38,9 +37,6 @@ from gpudoctor.lint.questions.gradient_use import averaged_by_hand
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import DriftText, Findings, Program, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Value
 
 
 class WeightsChangedOnOneRank(Rule):

@@ -25,7 +25,6 @@ pytorch/pytorch#7092.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Sampler
@@ -33,14 +32,12 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event
 
 
 class WrapBeforeProcessGroup(Rule):

@@ -24,19 +24,16 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Either, Repair, Source
 from gpudoctor.record import fields
 from gpudoctor.rule import Findings, Program, Recording, Rule
-
-if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Value
 
 # `fully_shard` changes the module itself, so its result may be dropped.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
