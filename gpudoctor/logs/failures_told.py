@@ -139,7 +139,8 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
     raised = told.frames[-1] if told.frames and place is not None else None
     # Another process, or a thread, has met what is raised again here.
     library = raised.library if raised is not None and raised.function != "reraise" else ""
-    return LoggedFailure(by, crash.at, text, role, meaning, place, cut=crash.ignored or handler, library=library)
+    cut, headless = crash.ignored or handler, crash.headless and bool(crash.frames)
+    return LoggedFailure(by, crash.at, text, role, meaning, place, cut=cut, headless=headless, library=library)
 
 
 def _ranked(by: Speaker, text: str) -> Speaker:

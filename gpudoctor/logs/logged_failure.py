@@ -25,7 +25,8 @@ class LoggedFailure:
     """How one process failed: the line that says so, where its own code was, and what the text means.
 
     `exit`: only a launcher says that it ended. `root`: the launcher saw it end before the others, at `time`. `cut`: its
-    error is not in the log, or Python went on after it. `library` raised it, where it was not the program's own code.
+    error is not in the log, or Python went on after it. `headless`: the last of its calls stand above it, and the first
+    do not. `library` raised it, where it was not the program's own code.
     """
 
     by: Speaker
@@ -38,6 +39,7 @@ class LoggedFailure:
     root: bool = False
     exit: bool = False
     cut: bool = False
+    headless: bool = False
     library: str = ""
 
     @property

@@ -100,6 +100,8 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             # Whoever's it is: those that wait for each other in one collective stand at one line.
             mine = others
         bare = [one for one in mine if not (one.place and one.place.own)]
+        # Calls that begin below an error, above which it has its own, are of the next process.
+        bare = [one for one in bare if not (one.headless and one.stands_before(each))]
         if each.text == CUT and each.place is not None and (alike or len(bare) == 1):
             for one in bare:
                 kept[kept.index(one)] = replace(one, place=each.place)

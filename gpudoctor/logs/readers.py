@@ -268,7 +268,9 @@ _IN_JSON = re.compile(r'\{.*"(?:' + "|".join(_MESSAGES) + r')": ?"')
 """A line of a log as Docker and collectors keep it."""
 
 
-_LOGGED = re.compile(r"(?:WARNING|ERROR|INFO):torch\.distributed\.")
+_LOGGED = re.compile(
+    r"(?:WARNING|ERROR|INFO):torch\.distributed\.|(?<=[^\s:])torch\.distributed\.elastic\.multiprocessing\.errors\."
+)
 """How torch's launcher begins its lines, also behind what a process has not ended."""
 
 
@@ -306,7 +308,7 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
         if ("/s" in line.text or "/it" in line.text) and (behind := _BEHIND_BAR.match(line.text)) is not None:
             yield replace(line, text=line.text[: behind.end()])
             line = replace(line, text=line.text[behind.end() :])
-        if ":torch.distributed." in line.text and (logged := _LOGGED.search(line.text)) and logged.start():
+        if "torch.distributed." in line.text and (logged := _LOGGED.search(line.text)) and logged.start():
             yield replace(line, text=line.text[: logged.start()])
             line = replace(line, text=line.text[logged.start() :])
         if "\\n" in line.text and _FOLDED.search(line.text) is not None:

@@ -40,6 +40,7 @@ class StackDumpReader:
     def __init__(self) -> None:
         self._open: dict[Speaker, _OpenStack] = {}
         self._fatal: dict[Speaker, tuple[LogPlace, str]] = {}
+        self._threads: dict[Speaker, list[_OpenStack]] = {}
         self._tag = ""
         self._begun = 0
 
@@ -52,6 +53,7 @@ class StackDumpReader:
         """One line; what is complete with it."""
         if found := _FATAL.search(text):
             self._fatal[by] = (at, found["why"].rstrip())
+            self._threads[by] = []
         elif found := _PROCESS.match(text):
             self._begun += 1
             self._tag = f"process {found['pid']}" if found["pid"] else f"dump {self._begun}"
@@ -71,7 +73,9 @@ class StackDumpReader:
         for by in list(self._open):
             yield from self._closed(by)
         for by, (at, why) in self._fatal.items():
-            yield LoggedCrash(by, at, "Fatal Python error", why, ())
+            # Of a log that ends before, the only thread that it has is the one.
+            frames = self._threads[by][0].frames if len(self._threads[by]) == 1 else []
+            yield LoggedCrash(by, at, "Fatal Python error", why, tuple(reversed(frames)))
         self._fatal.clear()
 
     def _closed(self, by: Speaker) -> Iterator[LogFact]:
@@ -85,6 +89,8 @@ class StackDumpReader:
             # The thread in which it happened, or, where none is told, the one in which the program runs.
             del self._fatal[by]
             yield LoggedCrash(by, fatal[0], "Fatal Python error", fatal[1], tuple(reversed(stack.frames)))
+        else:
+            self._threads[by].append(stack)
 
 
 def _of_program(stack: _OpenStack) -> bool:

@@ -59,8 +59,8 @@ _OF_A_RANK = re.compile(r"last\): \(RANK (?P<rank>\d+)\)")
 _ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|replica) \d+")
 _ENDS = re.compile(
     r"\s*$|Traceback |=====|-----|\[[EWI](?!RROR\] \d{4}-\S+ \(PID:)|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|"
-    r"Exception raised from |"
-    r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d[ T]\d\d:\d\d|"
+    r"Exception raised from |[^:]{1,60}: +\d+%\||torch\.distributed\.elastic\.multiprocessing\.errors\.|"
+    r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d(?:/\d{4})?[ T]\d\d:\d\d|"
     r"\S+\.py:\d+: \w*Warning: |Exception in thread |Process \S+:\s*$|\(raylet|Set the environment variable HYDRA_FULL|"
     r"\S+:\d+:\d+ \[\d+\] NCCL |(?:\([\w-]+\) )?[\w-]+@[\w-]+:\S*[$#] |"
     r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"

@@ -84,10 +84,18 @@ def _ending(recording: Recording) -> str:
 
 
 def hangs_untold(watched: Watched) -> bool:
-    """The ranks did not advance, and no finding is about a line where one of them stood: others only lead there."""
-    stood = {each.place for each in watched.recording.hang if each.place is not None}
-    lines = {(os.path.realpath(each.location.path), each.location.line) for each in watched.found}
-    return bool(watched.recording.hang) and not any((os.path.realpath(at.path), at.line) in lines for at in stood)
+    """The ranks did not advance, and no finding is about a line where one of them stood, or names where all of them
+    did: others only lead there."""
+    stood = {_line_of(each.place) for each in watched.recording.hang if each.place is not None}
+    told = any(
+        _line_of(each.location) in stood or stood <= {_line_of(one.location) for one in each.related}
+        for each in watched.found
+    )
+    return bool(watched.recording.hang) and not (stood and told)
+
+
+def _line_of(place: Location) -> tuple[str, int]:
+    return os.path.realpath(place.path), place.line
 
 
 def unexplained(recording: Recording, *, confirmed: bool = False) -> str:

@@ -31,10 +31,12 @@ LINES: tuple[tuple[str, str], ...] = (
     ("RuntimeError: One or more background workers are no longer alive. Exiting.", "prepares data"),
     ("lightning.fabric.utilities.exceptions.MisconfigurationException: You requested GPUs: [0]\n"
      " But your machine only has: []", "More GPUs"),
+    ("soundfile.LibsndfileError: Error opening 'a.flac': File contains data in an unknown format.", "cannot be read"),
     # --- frameworks ---
     ("ValueError: Tried to step 1002 times. The specified number of total steps is 1000", "fewer steps"),
     ("ValueError: Couldn't instantiate the backend tokenizer from one of:", "sentencepiece"),
     # --- wrappers ---
+    ("ValueError: optimizer got an empty parameter list", "given no parameters"),
     ("StopIteration: Caught StopIteration in replica 0 on device 0.", "next(self.parameters())"),
     ("AssertionError: Non-root FSDP instance's `_is_root` should not have been set yet or should have been set to "
      "`False`", "before the whole model"),

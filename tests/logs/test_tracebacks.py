@@ -204,6 +204,8 @@ def test_a_traceback_that_an_editor_shows_the_other_way_round(tmp_path: Path) ->
         "Killing subprocess 31867",
         "wandb: (1) Create a W&B account",
         "Exception ignored in atexit callback: <function f at 0x7>",
+        "02/11/2024 22:38:41 - INFO - data.template - Replace eos token",
+        "Loading checkpoint shards: 100%|███████| 2/2 [03:41<00:00, 110.84s/it]",
     ],
 )
 def test_what_others_say_does_not_belong_to_an_error(line: str, tmp_path: Path) -> None:
@@ -224,6 +226,20 @@ def test_whose_calls_those_of_the_only_error_are(tmp_path: Path) -> None:
     cut = 'Traceback (most recent call last):\n  File "/job/train.py", line 28, in main\n    x = model(y)\n'
     first = read(tmp_path, told + cut).first
     assert (first.by.rank, first.place and first.place.line) == (3, 28)
+
+
+def test_calls_that_begin_below_an_error_are_of_the_next_process(tmp_path: Path) -> None:
+    own = '  File "/x/site-packages/torch/distributed/distributed_c10d.py", line 3696, in barrier\n    work.wait()\n'
+    lost = "RuntimeError: [14] is setting up NCCL communicator and retrieving ncclUniqueId from [0]: Connection"
+    cut = 'Traceback (most recent call last):\n  File "/job/train.py", line 14, in <module>\n    main()\n'
+    first = read(tmp_path, prefixed("node4: ", f"{own}{lost} reset by peer\n{cut}")).first
+    assert (first.by.rank, first.place) == (14, None)
+
+
+def test_an_error_into_which_the_launcher_has_written(tmp_path: Path) -> None:
+    text = TRACEBACK.rstrip() + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n=====\n"
+    first = read(tmp_path, text).first
+    assert (first.text, first.place and first.place.line) == ("KeyError: 'label'", 20)
 
 
 def test_the_last_line_of_a_traceback_alone(tmp_path: Path) -> None:

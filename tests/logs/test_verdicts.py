@@ -98,6 +98,15 @@ def _entry(rank: int, code: int, signal: str) -> str:
     )
 
 
+def test_where_a_bus_error_met_the_only_thread_that_the_log_has(tmp_path: Path) -> None:
+    """Told by a library that catches the signal, and by Python, in a log that is cut off before its first call."""
+    calls = '  File "/x/site-packages/torch/a.py", line 9 in barrier\n  File "/job/a.py", line 7 in setup\n'
+    text = "[node1:2498 :0:2599] Caught signal 7 (Bus error: nonexistent address)\nFatal Python error: Bus error\n"
+    found = read(tmp_path, f"{text}\nThread 0x00007f8b (most recent call first):\n{calls}")
+    assert (found.first.place.path, found.first.place.line) == ("/job/a.py", 7)
+    assert not found.following
+
+
 def test_what_a_process_said_before_it_was_aborted_is_its_error(tmp_path: Path) -> None:
     """Though the launcher has stopped another one, which had no time to say anything."""
     table = f"Failures:\n{_entry(1, -15, 'SIGTERM')}-----\nRoot Cause (first observed failure):\n"

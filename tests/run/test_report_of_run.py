@@ -1,7 +1,9 @@
 """What the report of a run says, whatever becomes of the run."""
 
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,17 +23,20 @@ if dist.get_rank() == 0:
     torch.save(model.module.state_dict(), "model.pt")
 """
 )
-OPENS_IT = 'logging.getLogger("train").addHandler(logging.FileHandler("train.log"))\n'
 
 
-def test_a_log_of_all_ranks_is_confirmed(tmp_path: Path) -> None:
-    """That rank 0 alone saves its checkpoint clears nothing."""
-    (tmp_path / "train.py").write_text(LOGGED.replace("torch.manual_seed", f"{OPENS_IT}torch.manual_seed"))
-    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+@pytest.mark.parametrize("above", [each for each in ("/tmp", "/dev/shm") if os.path.isdir(each)])
+def test_a_log_of_all_ranks_is_confirmed(above: str, tmp_path: Path) -> None:
+    """That rank 0 alone saves its checkpoint clears nothing. A folder of devices may have files, too."""
+    with tempfile.TemporaryDirectory(dir=above) as folder:
+        log = Path(folder, "train.log")
+        opens = f'logging.getLogger("train").addHandler(logging.FileHandler({str(log)!r}))\n'
+        (tmp_path / "train.py").write_text(LOGGED.replace("torch.manual_seed", f"{opens}torch.manual_seed"))
+        watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+        assert len(set(log.read_text().splitlines())) == 1
     assert [(each["code"], each["state"]) for each in watched.report["suspicions"]] == [("GPU601", "confirmed")]
     (found,) = (each for each in watched.report["findings"] if each["code"] == "GPU601")
     assert "Every rank added to" in found["message"]
-    assert len(set((tmp_path / "train.log").read_text().splitlines())) == 1
 
 
 def test_a_checkpoint_that_goes_through_an_open_file_is_told_once(tmp_path: Path) -> None:

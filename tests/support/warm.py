@@ -105,6 +105,10 @@ class Process:
                 self._texts.append(_text(file))
         return self.returncode
 
+    def said(self) -> str:
+        """What it has written to standard error until now."""
+        return _text(self._files[1])
+
     def communicate(self, timeout: float) -> tuple[str, str]:
         """What it has written, once it has ended."""
         self.wait(timeout)

@@ -69,9 +69,9 @@ def of_the_program(out: str) -> list[str]:
 def plain(folder: Path, *command: str, timeout: float = 300, cold: bool = False) -> subprocess.CompletedProcess[str]:
     """The command without us."""
     if command[0] == sys.executable and not cold and warm.available():
-        return warm.run(command[1:], cwd=folder, env=_environment(), timeout=timeout)
+        return warm.run(command[1:], cwd=folder, env=environment(), timeout=timeout)
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=timeout, env=_environment(), check=False
+        command, cwd=folder, capture_output=True, text=True, timeout=timeout, env=environment(), check=False
     )
 
 
@@ -84,5 +84,6 @@ def watch(folder: Path, *arguments: str, timeout: float = 300, cold: bool = Fals
     return Watched(ended.returncode, ended.stdout, ended.stderr, seen)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """What a watched command finds."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}

@@ -127,12 +127,17 @@ def note_written(call: Call, file: Value, lines: Iterable[Values], by_logger: bo
             # Each rank may add its own results, or say who it is.
             if adds and apart:
                 return
-            # Devices take what they get.
-            if not path.all(lambda each: (text_of(each) or "").startswith("/dev/")):
+            if not path.all(_is_device):
                 call.emit(
                     Save, call=call.name, path=as_path(path), spelled=spelled, checkpoint=False, whole=True, adds=adds,
                     by_logger=by_logger,
                 )  # fmt: skip
+
+
+def _is_device(path: Value) -> bool:
+    """It takes what it gets, and keeps nothing."""
+    text = text_of(path) or ""
+    return text.startswith("/dev/") and not text.startswith("/dev/shm/")
 
 
 def _may_differ(line: Value) -> bool:

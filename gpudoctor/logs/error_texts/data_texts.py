@@ -69,8 +69,8 @@ DATA_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"cannot identify image file|UnidentifiedImageError|[Ii]mage file is truncated|broken data stream|"
         r"!_src\.empty\(\)|_src\.empty|!ssize\.empty\(\)|DecompressionBombError|moov atom not found|"
-        r"Invalid data found when processing input|DECORDError",
-        "An image or a video cannot be read: the file is damaged, cut off, or not there.",
+        r"Invalid data found when processing input|DECORDError|LibsndfileError",
+        "An image, a sound or a video cannot be read: the file is damaged, cut off, or not there.",
         "Read all files once, alone, to find it; skip it or fetch it again.",
         library="data",
     ),

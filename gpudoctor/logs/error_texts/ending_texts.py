@@ -31,13 +31,13 @@ ENDING_TEXTS: tuple[ErrorText, ...] = (
         "Start it with `python -X faulthandler`, and leave extensions out, one after the other.",
     ),
     ErrorText(
-        r"Caught signal 7|Signal: Bus error|SIGBUS",
+        r"Caught signal 7|Bus error|SIGBUS",
         "The process was killed by a bus error: mostly shared memory that is full, or a file that was cut under it.",
         "Give the container more (`--shm-size=16g`, `--ipc=host`).",
         likely=("GPU431",),
     ),
     ErrorText(
-        r"Segmentation fault|Bus error|Signal 11|SIGSEGV|Caught signal 11|exit code -11|"
+        r"Segmentation fault|Signal 11|SIGSEGV|Caught signal 11|exit code -11|"
         r"access violation|heap corruption",
         "The process was killed by an error in native code: an extension, a driver, or shared memory that is full.",
         "Start it with `python -X faulthandler`, which prints where Python was.",

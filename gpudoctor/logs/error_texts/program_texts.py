@@ -41,7 +41,7 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"empty sequence|empty iterable|\bmust be non-empty|expected a non-empty|expects a non-empty|"
         r"at least one array to|zero-size array|numel\(\) == 0|[Cc]annot choose from an empty|"
-        r"pop from an? empty|empty parameter list",
+        r"pop from an? empty",
         "Something that must hold at least one value is empty: often the data of this rank, or what a filter leaves.",
         "Print its length at this line, on this rank.",
         library="python",

@@ -168,6 +168,12 @@ WRAPPER_TEXTS: tuple[ErrorText, ...] = (
         "Lower the learning rate, clip gradients, take BF16 in place of FP16, and look at the batch of this rank.",
     ),
     ErrorText(
+        r"optimizer got an empty parameter list",
+        "An optimizer was given no parameters: all of them are frozen, a generator of them was used up before, or this "
+        "rank's part of a model that is divided or sharded has none of those that were chosen.",
+        "Print what it is given, on this rank; make the optimizer of `model.parameters()` after the model is wrapped.",
+    ),
+    ErrorText(
         r"Caught StopIteration in replica",
         "The copies of a model that `DataParallel` makes have no parameters of their own: `next(self.parameters())` in "
         "a `forward` finds none.",

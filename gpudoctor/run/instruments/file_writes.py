@@ -23,7 +23,8 @@ _MOST_PATHS = 500
 _FETCHES = ("urllib.Request", "http.client.send", "fcntl.flock", "fcntl.lockf")
 """What Python tells of downloads, and of locks that keep ranks from doing them at once."""
 _MOST_FETCHES = 500
-_SPECIAL = ("/dev/", "/proc/", "/sys/")
+_SPECIAL, _IN_MEMORY = ("/dev/", "/proc/", "/sys/"), "/dev/shm/"
+"""Folders in which nothing is kept, and one in them whose files are files."""
 
 
 def watch(state: State) -> None:
@@ -78,7 +79,8 @@ class _OpenedFiles:
         if not isinstance(path, (str, bytes)) or not isinstance(mode, str) or mode[:1] not in "wxa":
             return
         name = os.path.realpath(os.fsdecode(path))
-        if name in self._seen or len(self._seen) >= _MOST_PATHS or name.startswith(_SPECIAL):
+        special = name.startswith(_SPECIAL) and not name.startswith(_IN_MEMORY)
+        if name in self._seen or len(self._seen) >= _MOST_PATHS or special:
             return
         place = self._state.recorder.place()
         # Also where it is none of the user's: the next opening must not search the stack again.
