@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.output import write_lines
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules, page_of
 from gpudoctor.report.markdown import fenced, plain, with_difference
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 _FOLDER = resources.files("gpudoctor").joinpath("guides")
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from gpudoctor.cli.command import Command, add_choice, at_least, one_of, words
 from gpudoctor.cli.lint_report import report
 from gpudoctor.cli.output import refuse_bad_target
 from gpudoctor.cli.progress import Progress
-from gpudoctor.cli.settings import settings_for
+from gpudoctor.cli.settings import Settings, settings_for
 from gpudoctor.cli.terminal import COLOURS
 from gpudoctor.config import FAIL_ON, LAUNCHES
 from gpudoctor.lint.pipeline import lint
+from gpudoctor.lint.request import Outcome
 from gpudoctor.lint.runtime.garbage import SeldomCollecting
 from gpudoctor.report.formats import FORMATS
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Sequence
-
-    from gpudoctor.cli.settings import Settings
-    from gpudoctor.lint.request import Outcome
-    from gpudoctor.trials import TriedProgram
+from gpudoctor.trials import TriedProgram
 
 
 class Lint(Command):

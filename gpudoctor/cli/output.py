@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from gpudoctor.cli.terminal import style_for
 from gpudoctor.errors import UsageError
-from gpudoctor.report.text import written
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpudoctor.report.text import Style
+from gpudoctor.report.text import Style, written
 
 
 def rendered(

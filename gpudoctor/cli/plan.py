@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.outline import Line, Section, outline
@@ -26,11 +27,7 @@ from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
 from gpudoctor.report.story import WORLDS
 from gpudoctor.report.text import Style, wrap
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 
 class Plan(Command):

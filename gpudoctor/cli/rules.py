@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules
 from gpudoctor.report.text import Style, wrap
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpudoctor.rule import RuleCard
+from gpudoctor.rule import RuleCard
 
 
 class Rules(Command):

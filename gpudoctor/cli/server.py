@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command
 from gpudoctor.cli.output import say
 from gpudoctor.errors import UsageError
-
-if TYPE_CHECKING:
-    import argparse
 
 _NEEDED = ("pygls", "lsprotocol")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import flattened
 from gpudoctor.config import Config, find_config, read_config
@@ -14,10 +14,6 @@ from gpudoctor.lint.source.file_queries import most_bytes
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import Registry, find_rules
 from gpudoctor.report.formats import WITH_EDITS
-
-if TYPE_CHECKING:
-    import argparse
-
 
 STDIN = "-"
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import flattened
 from gpudoctor.cli.output import say, write_lines
+from gpudoctor.cli.settings import Settings
 from gpudoctor.config import SETTINGS
 from gpudoctor.report.text import wrap
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpudoctor.cli.settings import Settings
 
 _WIDTH = 100
 

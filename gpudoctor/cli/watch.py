@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 from gpudoctor.cli.output import say, write_out
-from gpudoctor.cli.settings import settings_for
+from gpudoctor.cli.settings import Settings, settings_for
 from gpudoctor.config import OWN_FILES, SHARED_FILE
 from gpudoctor.errors import GpudoctorError
-
-if TYPE_CHECKING:
-    import argparse
-    from typing import NoReturn
-
-    from gpudoctor.cli.settings import Settings
-    from gpudoctor.lint.request import Outcome
+from gpudoctor.lint.request import Outcome
 
 _EVERY = 0.5
 _Stamps = Mapping[str, "tuple[int, int] | None"]

@@ -44,7 +44,7 @@ E = TypeVar("E", bound=Effect)
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_context import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext as LibraryContext
 
     Ready = Callable[[LibraryContext, T], None]
     Setter = Callable[[LibraryContext, T, str, Values, Location], None]

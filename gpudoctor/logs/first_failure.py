@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.logs.endings import CUT, LEFT_BEHIND
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.logged_failure import RAISED, LoggedFailure
+from gpudoctor.logs.missing_ranks import MissingRanks
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.missing_ranks import MissingRanks
 
 _ACTOR_OF_RAY = re.compile(r"^\s*pid: (\d+)$", re.M)
 """The one that has ended, in the error of whoever had called it."""

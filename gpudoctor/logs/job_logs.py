@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.logs.diagnosis import LogDiagnosis, diagnose
 from gpudoctor.logs.flight_recorder import facts_of_dump, is_dump
 from gpudoctor.logs.lines import files_in
+from gpudoctor.logs.log_facts import LogFact
 from gpudoctor.logs.readers import LogReader
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.log_facts import LogFact
 
 
 def read_logs(named: Sequence[str]) -> LogDiagnosis:

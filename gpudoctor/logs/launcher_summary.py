@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.logs.log_facts import ProcessExit
+from gpudoctor.logs.log_facts import LogPlace, ProcessExit
 from gpudoctor.logs.speakers import Speaker
 from gpudoctor.logs.tracebacks import BEGIN
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.log_facts import LogPlace
 
 _MEMBER = re.compile(r"(?:\s+|(?=[\w ]{10}: ))(?P<name>time|host|rank|exitcode|error_file|traceback)\s*: (?P<value>.*)")
 """Names are as wide as the longest one, which tells them where somebody has taken the blanks away."""

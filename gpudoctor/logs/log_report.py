@@ -4,15 +4,12 @@ renamed."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.logs.declared_texts import rules_that_declare
+from gpudoctor.logs.diagnosis import LogDiagnosis
 from gpudoctor.logs.error_texts.error_text import FailureRole
+from gpudoctor.logs.logged_failure import LoggedFailure
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.diagnosis import LogDiagnosis
-    from gpudoctor.logs.logged_failure import LoggedFailure
 
 
 @dataclass(frozen=True)

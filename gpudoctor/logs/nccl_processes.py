@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gpudoctor.logs.log_facts import Notice
 from gpudoctor.logs.speakers import pid_tag
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.log_facts import Notice
 
 _JOINED = re.compile(
     r"(?P<host>[\w-][\w.-]*):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] NCCL INFO (?:.*\s)?"

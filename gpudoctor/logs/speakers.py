@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from gpudoctor.logs.learned_fronts import LearnedFronts
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.learned_fronts import LearnedFronts
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.logs.log_facts import TOOLS, LogFact, LoggedCrash, LoggedFrame, LogPlace, StackDump
+from gpudoctor.logs.speakers import Speaker
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.speakers import Speaker
 
 _FATAL = re.compile(r"Fatal Python error: (?P<why>.+)")
 _PROCESS = re.compile(r"Process (?P<pid>\d+): |Timeout \([\d:.]+\)!")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.logs.endings import STOOD_ALONE, STOOD_APART
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.log_facts import LogFact, LoggedFrame, StackDump
 from gpudoctor.logs.logged_failure import LoggedFailure
 from gpudoctor.logs.missing_ranks import MissingRanks
-
-if TYPE_CHECKING:
-    from gpudoctor.logs.speakers import Speaker
+from gpudoctor.logs.speakers import Speaker
 
 
 def standing_apart(facts: Sequence[LogFact]) -> tuple[list[LoggedFailure], MissingRanks | None] | None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import Fact, ProbedMachine, ProbeReport
+from gpudoctor.probe.results import Fact, ProbedMachine, ProbeReport
 
 _SYSTEM = {
     "os": "the operating system",

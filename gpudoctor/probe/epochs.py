@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.measurement_plan import MeasurementPlan, World
 from gpudoctor.probe.results import Check, StepResult, Verdict
 from gpudoctor.probe.strategies import BY_NAME, Strategy
 from gpudoctor.probe.workloads import cifar10, cifar10_files
 from gpudoctor.probe.workloads.workload import Workload
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.measurement_plan import MeasurementPlan, World
 
 BATCH = 128
 NAME = "epoch-time"

@@ -12,7 +12,8 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpudoctor.plain import plain
 from gpudoctor.probe import inventory
@@ -32,6 +33,7 @@ from gpudoctor.probe.launch import (
     overdue,
     read_output,
 )
+from gpudoctor.probe.launcher_env import AssignedRank
 from gpudoctor.probe.rank_process import PLAN, ROUND, SHARED_FOLDER
 from gpudoctor.probe.report_json import machine_from
 from gpudoctor.probe.results import Check, Fact, ProbedMachine, Verdict
@@ -41,11 +43,6 @@ from gpudoctor.ranks.process_tree import adopting_orphans, children, end_all
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.ranks.starting import module_command
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.probe.launcher_env import AssignedRank
 
 _GRACE = 3.0
 _LAST_WORD = 20.0

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpudoctor.record import dataclass, field
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LOST = "lost"
 """The process of a rank of which nothing is heard any more, not even by who watched it."""

@@ -9,16 +9,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpudoctor.probe.context import Context, Facts
 from gpudoctor.probe.measurement_plan import MeasurementPlan, Pace, world_sizes
 from gpudoctor.probe.strategies import BY_NAME, Strategy
 from gpudoctor.probe.workloads import cifar10, linear, transformer
+from gpudoctor.probe.workloads.workload import Workload
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.workloads.workload import Workload
 
 
 @dataclass(frozen=True)

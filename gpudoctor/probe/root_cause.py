@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from gpudoctor.probe.journal import LOST
+from gpudoctor.probe.journal import LOST, RankState
 from gpudoctor.probe.results import Check, Verdict
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.journal import RankState
 
 _LAST_LINES = 15
 _CRASHES = (-signal.SIGABRT, -signal.SIGSEGV)

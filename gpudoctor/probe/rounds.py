@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.probe.conclude import PlanOutcome
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import MOST_ROUNDS, Launcher, Round, left_after, run_round
+from gpudoctor.probe.measurement_plan import MeasurementPlan
 from gpudoctor.probe.options import News, Teller, Wishes, plan_for
 from gpudoctor.probe.results import Check, Fact, ProbedMachine, Verdict
 from gpudoctor.probe.root_cause import guilty_rank, stuck, verdict_of
 from gpudoctor.probe.stages import START, stages_of
 from gpudoctor.ranks.loopback import LOOPBACK, loopback_trouble
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.measurement_plan import MeasurementPlan
 
 EXPERIMENTS: dict[str, dict[str, str]] = {
     "nccl": {

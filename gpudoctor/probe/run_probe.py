@@ -7,7 +7,6 @@ import importlib.util
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.probe import inventory
 from gpudoctor.probe.check_names import with_full_names
@@ -15,16 +14,13 @@ from gpudoctor.probe.conclude import concluded
 from gpudoctor.probe.join import take_part
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import Launcher
-from gpudoctor.probe.launcher_env import advice
+from gpudoctor.probe.launcher_env import AssignedRank, advice
 from gpudoctor.probe.measurement_plan import MeasurementPlan
 from gpudoctor.probe.options import News, Teller, Wishes, plan_for
 from gpudoctor.probe.results import ProbedMachine, ProbeReport
 from gpudoctor.probe.root_cause import verdict_of
 from gpudoctor.probe.rounds import Rounds, take_over
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.launcher_env import AssignedRank
 
 INSTALL = "pip install torch nvidia-ml-py psutil"
 

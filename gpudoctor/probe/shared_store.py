@@ -10,14 +10,12 @@ import datetime
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.errors import UsageError
 from gpudoctor.plain import plain
+from gpudoctor.probe.launcher_env import AssignedRank
 from gpudoctor.probe.stages import START_SECONDS
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.launcher_env import AssignedRank
 
 LOOK_EVERY = 0.2
 

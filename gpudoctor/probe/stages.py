@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.probe.checks import EXAMINATIONS, SWEEP
 from gpudoctor.probe.context import Context, Facts
 from gpudoctor.probe.epochs import epochs_of
+from gpudoctor.probe.measurement_plan import MeasurementPlan
 from gpudoctor.probe.reference_step import Trial, trials_of
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.measurement_plan import MeasurementPlan
 
 START = "start"
 START_SECONDS = 90.0

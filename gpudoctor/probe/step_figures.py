@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.probe.measure import interval, worst
+from gpudoctor.probe.measurement_plan import World
+from gpudoctor.probe.reference_step import Trial
 from gpudoctor.probe.results import Interval, StepResult, Utilisation
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.measurement_plan import World
-    from gpudoctor.probe.reference_step import Trial
 
 Samples = Mapping[str, Sequence[tuple[float, float]]]
 """Utilisation by GPU: pairs of `time.time()` and percent."""

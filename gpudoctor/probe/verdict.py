@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.probe.inventory.speeds import nvlink_speed
+from gpudoctor.probe.measurement_plan import World
 from gpudoctor.probe.results import Bandwidth, Check, Link, ProbedMachine, StepResult, Utilisation, Verdict
 from gpudoctor.probe.step_figures import efficiency_range, noisy
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.measurement_plan import World
 
 NOISE = 0.05
 """Half a confidence interval, as a share of the figure, from which on nothing is concluded."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Recording
+from gpudoctor.run.recording import Recording
 
 
 @dataclass(frozen=True)

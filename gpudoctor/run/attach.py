@@ -7,17 +7,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpudoctor.errors import UsageError
 from gpudoctor.ranks.process_tree import PROC, children, descendants, state_of
 from gpudoctor.record import dataclass
 from gpudoctor.run.hang import standing_from_outside
 from gpudoctor.run.outside_stack import OutsideView, RawFrame, seen_from_outside
+from gpudoctor.run.recording import Waiting
 from gpudoctor.run.startup_agent import FOLDER
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Waiting
 
 _PIPES = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 """A variable of torch: writing to the pipe that it names has a rank write its flight recorder down."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, Recording
+from gpudoctor.run.recording import Process, Recording
 
 _SECONDS, _STEPS = 5.0, 3
 """From which on a rank is said to go on: who saves a checkpoint and ends makes no steps meanwhile."""

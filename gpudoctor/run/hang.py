@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.ranks.kernel_sleep import LongSleeps
 from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, descendants, sleeps_in, state_of
@@ -20,12 +20,10 @@ from gpudoctor.record import dataclass, replace
 from gpudoctor.run.protocol import ANSWER, ENOUGH, HEARD, QUESTION
 from gpudoctor.run.ras import ranks_apart
 from gpudoctor.run.recording import StackFrame, Waiting
+from gpudoctor.run.recording.call_counts import RecordedCollective
 from gpudoctor.run.recording_reader import collective_of, frames_of, lines_of
 from gpudoctor.run.tcp_bytes import received_by
 from gpudoctor.run.unresponsive import stack_of
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording.call_counts import RecordedCollective
 
 _PATIENCE = 3.0
 """Seconds that a rank may take to begin to answer."""

@@ -10,12 +10,9 @@ import enum
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Waiting
+from gpudoctor.run.recording import Waiting
 
 
 class HangKind(enum.Enum):

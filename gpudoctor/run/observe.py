@@ -6,7 +6,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpudoctor.diagnostic import Finding, SeenIn, Severity
 from gpudoctor.logs.error_texts import meaning_of
@@ -14,20 +14,15 @@ from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
+from gpudoctor.rule import RuleCard
 from gpudoctor.run.external_rank import RECORDING, Given, shared_folder, wait_for_the_others
 from gpudoctor.run.hang import Watch
+from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.protocol import ENDED, STARTS, STEPS
-from gpudoctor.run.recording import Recording
+from gpudoctor.run.recording import Process, Recording, Waiting
 from gpudoctor.run.recording_reader import read
 from gpudoctor.run.session import run_command
 from gpudoctor.run.virtual_nodes import SlurmTasks, node_variables, slurm_path, task_variables
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpudoctor.rule import RuleCard
-    from gpudoctor.run.internal_errors import Faults
-    from gpudoctor.run.recording import Process, Waiting
 
 
 @dataclass(frozen=True)

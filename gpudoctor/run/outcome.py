@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.logs.error_texts import meaning_by_kind, meaning_of
@@ -14,11 +13,8 @@ from gpudoctor.logs.error_texts.collective_prints import unlike_calls
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.record import dataclass
 from gpudoctor.run.hang_verdict import verdict_of
-from gpudoctor.run.recording import Recording
+from gpudoctor.run.recording import Crash, Process, Recording, Waiting
 from gpudoctor.run.untried import untried
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Crash, Process, Waiting
 
 _REFUSED = 2
 """The exit code with which argparse, and Python itself, refuse how they were started."""

@@ -12,15 +12,12 @@ import shutil
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpudoctor.ranks.process_tree import busy_seconds, sleeps_in, state_of
 from gpudoctor.record import dataclass
 from gpudoctor.run.places import is_own
 from gpudoctor.run.unresponsive import stack_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RawFrame = tuple[str, int, str, bool]
 """File, line, function, and whether that is the user's own code."""

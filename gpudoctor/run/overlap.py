@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Pass, Recording
+from gpudoctor.run.recording import Pass, Recording
 
 MOST_RANKS = 32
 """That are compared with each other: the first ones."""

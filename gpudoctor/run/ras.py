@@ -13,14 +13,12 @@ import re
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpudoctor.ranks.process_tree import PROC
 from gpudoctor.record import dataclass
 from gpudoctor.run.protocol import ASKED_BY
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PORT = 28028
 """Where the service listens, if NCCL_RAS_ADDR does not say otherwise."""

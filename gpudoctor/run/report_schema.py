@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
 from gpudoctor.run.agreement import Agreement, agreements, why_no_agreement
 from gpudoctor.run.going_on import GoneOn, gone_on
 from gpudoctor.run.hang_verdict import verdict_of
+from gpudoctor.run.outcome import Watched
 from gpudoctor.run.overlap import Overlap, overlap, why_no_overlap
+from gpudoctor.run.recording import Crash, Process, Waiting
 from gpudoctor.run.timing import RankTime, samples_per_second, times_of, tokens_per_second
 from gpudoctor.run.untried import first_crash, untried
-
-if TYPE_CHECKING:
-    from gpudoctor.run.outcome import Watched
-    from gpudoctor.run.recording import Crash, Process, Waiting
 
 
 @dataclass(frozen=True)

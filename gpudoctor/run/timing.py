@@ -5,12 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, Step
+from gpudoctor.run.recording import Process, Step
 
 PARTS = ("data", "copy", "forward", "backward", "communication", "optimizer", "other")
 """What a step is made of, as hosts see it. `copy` is what the host takes for copies to a GPU, once it has a batch: of

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpudoctor.run.recording import Process, Recording, Step
+from gpudoctor.run.recording.call_counts import RecordedCollective
 from gpudoctor.run.timing import MEASURED
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, Recording, Step
-    from gpudoctor.run.recording.call_counts import RecordedCollective
 
 MOST_EVENTS = 300_000
 """Of all ranks together: viewers get slow beyond that, and a file of about 40 MB is enough."""

@@ -11,13 +11,10 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpudoctor.ranks.process_tree import ON_LINUX, PROC
 from gpudoctor.run.places import is_own
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIGNAL = signal.SIGRTMAX - 3 if ON_LINUX else 0
 """Among the real-time signals, which have no meaning of their own."""

@@ -6,13 +6,10 @@ Only an error that nobody has caught counts: a program that falls back on someth
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Crash, Recording
+from gpudoctor.run.recording import Crash, Recording
 
 _LIBRARY = r"(lib(?:cuda|cudart|cublas|cublasLt|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvToolsExt)\.so[\w.]*)"
 _TELLING = (

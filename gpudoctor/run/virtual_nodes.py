@@ -9,14 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpudoctor.ranks.loopback import LOOPBACK, free_port
 from gpudoctor.record import dataclass
 from gpudoctor.run.protocol import VIRTUAL_NODE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NAME = "localhost"
 """Of each node, for Slurm: the one name that any machine can look up."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-if TYPE_CHECKING:
-    from gpudoctor.server.analysis_messages import Checked, ProgramSeen
+from gpudoctor.server.analysis_messages import Checked, ProgramSeen
 
 SHOW_PLAN = "gpudoctor.showPlan"
 WATCH_RUN = "gpudoctor.watchRun"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from gpudoctor.server.analysis_messages import EditorSpan, Offer
 from gpudoctor.server.open_texts import uri_at
-from gpudoctor.server.told_findings import SOURCE, range_of
-
-if TYPE_CHECKING:
-    from gpudoctor.server.analysis_messages import EditorSpan, Offer
-    from gpudoctor.server.told_findings import Uris
+from gpudoctor.server.told_findings import SOURCE, Uris, range_of
 
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.{SOURCE}"
 KINDS = [types.CodeActionKind.QuickFix, FIX_ALL]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from gpudoctor.page_address import page_address
+from gpudoctor.server.analysis_messages import Checked, EditorSpan, Told
 from gpudoctor.server.open_texts import DocumentPlace, uri_at
-
-if TYPE_CHECKING:
-    from gpudoctor.server.analysis_messages import Checked, EditorSpan, Told
 
 SOURCE = "gpudoctor"
 _SEVERITIES = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from gpudoctor.virtual.backward_pass import InMode
 from gpudoctor.virtual.birthplaces import BIRTH
 from gpudoctor.virtual.device_errors import no_numpy, wrong_gradient
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.residence import (
     HOST,
     UNKNOWN,
@@ -19,11 +21,7 @@ from gpudoctor.virtual.residence import (
     put,
     put_storage,
 )
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.backward_pass import InMode
-    from gpudoctor.virtual.ordinals import VirtualGpus
-    from gpudoctor.virtual.tensor_mode import TorchAnswer
+from gpudoctor.virtual.tensor_mode import TorchAnswer
 
 _T = torch.Tensor
 _ASKS = """__format__ tolist item size dim numel __len__ untyped_storage storage _typed_storage data_ptr stride

@@ -9,18 +9,15 @@ import types
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.cuda import nccl
 
-from gpudoctor.virtual.random_streams import VirtualGenerator
+from gpudoctor.virtual.ordinals import VirtualGpus
+from gpudoctor.virtual.random_streams import DeviceRandom, VirtualGenerator
 from gpudoctor.virtual.residence import UNKNOWN, place_of
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
-    from gpudoctor.virtual.random_streams import DeviceRandom
-    from gpudoctor.virtual.streams import Streams
+from gpudoctor.virtual.streams import Streams
 
 CUDA = "12.8"
 _NCCL = (2, 27, 5)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from gpudoctor.virtual.operands import Operands
+from gpudoctor.virtual.operands import Operands
 
 
 def install(operands: Operands) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.overrides import _get_current_function_mode_stack
 
@@ -32,6 +32,7 @@ from gpudoctor.virtual import (
     version_counters,
 )
 from gpudoctor.virtual.answers import TensorAnswers
+from gpudoctor.virtual.backward_pass import InMode
 from gpudoctor.virtual.cuda_surface import CudaSurface
 from gpudoctor.virtual.operands import Operands
 from gpudoctor.virtual.ordinals import VirtualGpus
@@ -39,9 +40,6 @@ from gpudoctor.virtual.random_streams import DeviceRandom
 from gpudoctor.virtual.streams import Streams, accept_streams
 from gpudoctor.virtual.tensor_mode import TorchAnswer, VirtualMode
 from gpudoctor.virtual.transfers import Transfers
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.backward_pass import InMode
 
 
 def make_gpus_virtual(count: int, node: str = "") -> InMode:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -40,11 +40,8 @@ from gpudoctor.virtual.nccl_refusals import (
     refuse_sizes,
     refuse_tensor,
 )
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, place_of
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
-
 
 _UNTIL_THE_END: list[Any] = []
 """What exchanges. Before torch 2.8 or so it ends with Python locked, for which its own threads may still wait: it ends

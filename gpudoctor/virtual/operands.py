@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils._device import _device_constructors
@@ -11,11 +11,9 @@ from torch.utils._device import _device_constructors
 from gpudoctor.virtual.birthplaces import BIRTH
 from gpudoctor.virtual.device_errors import bad_fork, wrong_generator
 from gpudoctor.virtual.operand_errors import error_of
+from gpudoctor.virtual.ordinals import VirtualGpus
+from gpudoctor.virtual.random_streams import DeviceRandom
 from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, pin, place_of, settle
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
-    from gpudoctor.virtual.random_streams import DeviceRandom
 
 # Of these only the first operand says where the result lives, and the others may live anywhere.
 _FREE_NAMES = (

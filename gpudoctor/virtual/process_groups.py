@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -13,11 +14,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from gpudoctor.virtual.nccl_backend import NcclConfig, VirtualNccl
 from gpudoctor.virtual.nccl_refusals import NCCL_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from gpudoctor.virtual.ordinals import VirtualGpus
+from gpudoctor.virtual.ordinals import VirtualGpus
 
 _TIMEOUT = timedelta(minutes=10)
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gpudoctor.virtual.device_errors import state_on_gpu
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.residence import UNKNOWN, place_of
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
 
 _OnHost: Any = torch.Generator
 

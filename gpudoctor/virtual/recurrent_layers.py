@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gpudoctor.virtual.device_errors import name_of
+from gpudoctor.virtual.operands import Operands
 from gpudoctor.virtual.residence import HOST, UNKNOWN, place_of, put
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.operands import Operands
-    from gpudoctor.virtual.tensor_mode import TorchAnswer
+from gpudoctor.virtual.tensor_mode import TorchAnswer
 
 
 def answers(operands: Operands) -> Iterator[tuple[Any, TorchAnswer]]:

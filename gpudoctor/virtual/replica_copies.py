@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn.parallel import _functions
 
+from gpudoctor.virtual.nccl_exchanges import Pieces
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.residence import UNKNOWN, place_of, put
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.nccl_exchanges import Pieces
-    from gpudoctor.virtual.ordinals import VirtualGpus
 
 
 def install(gpus: VirtualGpus) -> None:

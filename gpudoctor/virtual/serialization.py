@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.serialization import register_package
 
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.residence import UNKNOWN, place_of_storage, put_storage
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
 
 _BEFORE_TORCH = 5
 """Torch's own packages ask from 10 on."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from gpudoctor.virtual.backward_pass import InMode
+from gpudoctor.virtual.backward_pass import InMode
 
 _SEEDS = 2**62
 

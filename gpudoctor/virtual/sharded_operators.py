@@ -6,10 +6,9 @@ C++ calls these in the midst of an operation, where the mode is put away.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gpudoctor.virtual.backward_pass import InMode
+from gpudoctor.virtual.backward_pass import InMode
 
 
 def install(in_mode: InMode) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from multiprocessing.reduction import ForkingPickler
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.multiprocessing import reductions
 
 from gpudoctor.virtual.device_errors import bad_fork
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.received_storage import RECEIVE, received
 from gpudoctor.virtual.residence import UNKNOWN, DevicePlace, place_of_storage, put_storage
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
 
 
 def install(gpus: VirtualGpus) -> None:

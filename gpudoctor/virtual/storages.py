@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.residence import HOST, place_of_storage, put_storage
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
 
 
 def install(gpus: VirtualGpus) -> None:

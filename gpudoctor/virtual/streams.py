@@ -6,12 +6,11 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
+from gpudoctor.virtual.ordinals import VirtualGpus
 
 
 def _any_device(of_torch: Any, of_cuda: Any, make: Callable[..., Any]) -> Any:

@@ -8,12 +8,11 @@ live where its operands do (`operands.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
-if TYPE_CHECKING:
-    from gpudoctor.virtual.operands import Operands
+from gpudoctor.virtual.operands import Operands
 
 TorchAnswer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 """Stands in for a function of torch: gets the function, its arguments and its keywords."""

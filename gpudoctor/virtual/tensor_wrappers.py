@@ -6,14 +6,12 @@ C++ lets no such tensor of another device stand for the views of one of the CPU.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.residence import UNKNOWN, put
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.ordinals import VirtualGpus
 
 
 def install(gpus: VirtualGpus) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gpudoctor.virtual.device_errors import cannot_pin
 from gpudoctor.virtual.legacy_types import dtype_of
+from gpudoctor.virtual.operands import Operands
+from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, is_pinned, pin, place_of, put
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.operands import Operands
-    from gpudoctor.virtual.ordinals import VirtualGpus
-    from gpudoctor.virtual.tensor_mode import TorchAnswer
+from gpudoctor.virtual.tensor_mode import TorchAnswer
 
 _T = torch.Tensor
 _to = _T.to

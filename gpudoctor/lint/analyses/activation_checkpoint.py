@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
@@ -12,13 +12,8 @@ from gpudoctor.lint.domain.symbols import Attribute, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Values
 from gpudoctor.lint.events.training_step import Recompute
-from gpudoctor.lint.library_call import MODELS, Call, singleton
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.flow.condition import Literal
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 
 OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
 

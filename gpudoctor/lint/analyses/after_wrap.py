@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -11,12 +10,8 @@ from gpudoctor.lint.domain.module import Module, Wrapper, any_part
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, PartExchanged, WeightsDrawn
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.manifest.effects import DrawEffect
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 def watch_models(do: LibraryContext) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.collective_taint import sharing_memory
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState, TensorState, WorkState
 from gpudoctor.lint.domain.container import TupleOf, items_held
@@ -11,11 +10,7 @@ from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.collective import ReadTooEarly, StartWork, WorkDone
-from gpudoctor.lint.library_call import Call, flatten, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
 
 WAITING = frozenset({"wait", "result", "get_future", "synchronize", "is_completed", "is_success"})
 """What one asks a handle for who waits for it, or lets something else wait."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import ListOf
@@ -16,15 +17,10 @@ from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, sin
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import Call, flatten, singleton
+from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import operations
+from gpudoctor.manifest.effects import CollectiveEffect
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from gpudoctor.lint.library_context import LibraryContext
-    from gpudoctor.manifest.effects import CollectiveEffect
 
 Carrier = TypeVar("Carrier", bound=Value)
 

@@ -3,8 +3,9 @@ or keeps on the CPU, and activations that meet layers on another GPU."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import known_of_returned, note_returned
 from gpudoctor.lint.contents import find_method, known_items, possible_pairs, set_item
@@ -17,25 +18,17 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, buffer_of, tensors_in
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, text_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import DrawsNoise
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
 from gpudoctor.lint.events.model import Forward, ForwardTalks, ModuleClassFlaw, UnusedPart
 from gpudoctor.lint.events.placement import ConstantMixed, Crossed, FixedMet, TensorKept
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library_call import singleton
+from gpudoctor.lint.library_call import Call, LibraryContext, singleton
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_call import Call
-    from gpudoctor.lint.library_context import LibraryContext
 
 MEETING = operations("meets", "combines", "joins")
 """Operations of which all tensors must lie on one device."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
 from gpudoctor.lint.flow.interning import for_one_program
-from gpudoctor.lint.library_call import singleton
+from gpudoctor.lint.library_call import LibraryContext, singleton
 from gpudoctor.lint.source.syntax_walk import walk
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 def forget_what_forward_sets(do: LibraryContext, module: Value) -> None:

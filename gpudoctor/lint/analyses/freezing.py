@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, TRUE, Value, Values
 from gpudoctor.lint.events.model import GradientFlag, WeightsSet
-from gpudoctor.lint.library_call import MODELS, Call, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 
 
 def is_frozen(do: LibraryContext, module: Value) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_in_class
 from gpudoctor.lint.domain.abstract_state import NO, DatasetState
@@ -18,20 +17,17 @@ from gpudoctor.lint.domain.symbols import CallResult, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Streamed
+from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.process import EnvironmentRead
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import singleton
+from gpudoctor.lint.library_call import LibraryContext, singleton
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.manifest.compiled import declared, functions, prefixes
 from gpudoctor.manifest.effects import DrawEffect
 from gpudoctor.record import dataclass, field
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_context import LibraryContext
 
 WORKER_INFO = "torch.utils.data.get_worker_info"
 SHARES = prefixes("shares")

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.collective_taint import averaged_in, counts_rounds
 from gpudoctor.lint.contents import fields_of, pairs
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState, ValueCell
 from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.device import CPU
-from gpudoctor.lint.domain.function import Instance, class_of
-from gpudoctor.lint.domain.module import UNSEEN
+from gpudoctor.lint.domain.function import Class, Instance, class_of
+from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult, Length, MethodResult, Operation, Widened
 from gpudoctor.lint.domain.tensor import Mark, Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.training_step import ScaleGradients
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.library_call import flatten
+from gpudoctor.lint.library_call import LibraryContext, flatten
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.function import Class
-    from gpudoctor.lint.domain.module import Module
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.library_context import LibraryContext
 
 ReturnedPlaces: TypeAlias = "Mapping[ValueCell[Any], Sequence[Value]]"
 """What is known of what a class of models returns, with the places where that holds."""

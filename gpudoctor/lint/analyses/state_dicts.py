@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import possible_pairs
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, TensorState
@@ -16,10 +15,7 @@ from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, con
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
 
 _DEPTH = 6
 """Entries of entries, and calls of calls, that are followed back to the file."""

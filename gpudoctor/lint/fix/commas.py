@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import libcst as cst
 
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.fix.changes import NewArguments
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.fix.changes import NewArguments
 
 WithComma = TypeVar("WithComma", cst.Arg, cst.ImportAlias)
 Whitespace = cst.BaseParenthesizableWhitespace

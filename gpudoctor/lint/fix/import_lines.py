@@ -9,14 +9,10 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.fix.changes import NewLines, NewName, NoFix, TreeChange, Where
-from gpudoctor.lint.fix.nodes import stored_in
+from gpudoctor.lint.fix.nodes import FileNodes, stored_in
 from gpudoctor.lint.source.syntax_walk import imported_names, nodes_of
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.fix.nodes import FileNodes
 
 _USUAL = {"torch.distributed": "dist", "torch.nn": "nn", "torch.multiprocessing": "mp"}
 """Under which names everybody imports these modules."""

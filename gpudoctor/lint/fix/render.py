@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.fix.changes import NewExpression, NoFix, TreeChange
 from gpudoctor.lint.fix.import_lines import bound_around, called
-from gpudoctor.lint.fix.nodes import stored_in
+from gpudoctor.lint.fix.nodes import FileNodes, stored_in
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, CallAgain, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.record import dataclass, field
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.fix.nodes import FileNodes
 
 Visits = Sequence[dict[str, Values]]
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Dict, ast.Tuple)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.fix import changes as ch
 from gpudoctor.lint.fix.changes import NoFix, Where
-from gpudoctor.lint.fix.nodes import argument_of, stored_in
+from gpudoctor.lint.fix.nodes import FileNodes, argument_of, stored_in
+from gpudoctor.lint.fix.render import Renderer
 from gpudoctor.lint.repair import repair
 from gpudoctor.lint.source.syntax_walk import nodes_of
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.fix.nodes import FileNodes
-    from gpudoctor.lint.fix.render import Renderer
 
 
 def changes_of(step: repair.RepairStep, around: ast.stmt, render: Renderer) -> Sequence[ch.TreeChange]:

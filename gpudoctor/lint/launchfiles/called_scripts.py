@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, runs_on_each, told_by_slurm
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
 from gpudoctor.lint.launchfiles.reading import found_from, known_commands, names_of, read_launch_file
-from gpudoctor.lint.launchfiles.shell import read_script
-from gpudoctor.lint.launchfiles.shell_words import filled_in_before
+from gpudoctor.lint.launchfiles.shell import Scripts, read_script
+from gpudoctor.lint.launchfiles.shell_words import Word, filled_in_before
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.lint.launchfiles.task_tables import console_scripts
 from gpudoctor.lint.launchfiles.variable_files import variables_of
-from gpudoctor.lint.source.file import SourceFile
+from gpudoctor.lint.source.file import SourceFile, Sources
 from gpudoctor.lint.source.launch_names import SHELL, launch_kind
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell import Scripts
-    from gpudoctor.lint.launchfiles.shell_words import Word
-    from gpudoctor.lint.source.file import Sources
 
 _MAX_DEPTH = 3
 """Scripts that call each other are followed so deep."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.documents import Document, documents
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.placed_text import PlacedText
+from gpudoctor.lint.launchfiles.placed_text import PlacedText
 
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
 _VALUE = re.compile(r"(?:toYaml\s+)?\(?\s*\$?\.Values\.([\w.-]+)\s*\)?((?:\s*\|.*)?)$")

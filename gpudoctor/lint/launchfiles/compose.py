@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.documents import Document, documents
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.services import command_in, environment_of, started_in, texts_in
+from gpudoctor.lint.launchfiles.shell import Scripts
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, show_gpus
 from gpudoctor.lint.launchfiles.start import BuiltService, Container
 from gpudoctor.lint.launchfiles.variable_files import text_named, variables_named
 from gpudoctor.record import dataclass, field, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.shell import Scripts
 
 _MAX_DEPTH = 4
 """Services that extend others, which extend others, are followed so deep."""

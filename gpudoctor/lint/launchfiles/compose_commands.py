@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.lint.launchfiles.shell_words import Word
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand, Word
+from gpudoctor.lint.launchfiles.start import StartOptions
 from gpudoctor.lint.launchfiles.syntax import Syntax, options_of, values_of, words_of
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell_words import ShellCommand
-    from gpudoctor.lint.launchfiles.start import StartOptions
 
 _COMPOSE = Syntax(words_of("all-resources compatibility dry-run verbose"), {"f": "file", "p": "project-name"})
 _RUN = Syntax(

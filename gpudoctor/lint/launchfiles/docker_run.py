@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles import command_options as known
-from gpudoctor.lint.launchfiles.shell_words import bound_to, show_gpus
-from gpudoctor.lint.launchfiles.start import Container
+from gpudoctor.lint.launchfiles.shell_words import Environment, ShellVariable, Word, bound_to, show_gpus
+from gpudoctor.lint.launchfiles.start import Container, StartOptions
 from gpudoctor.lint.launchfiles.syntax import options_of, values_of
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.launchfiles.shell_words import Environment, ShellVariable, Word
-    from gpudoctor.lint.launchfiles.start import StartOptions
 
 
 def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], Container, Environment]:

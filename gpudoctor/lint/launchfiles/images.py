@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import followed_by
 from gpudoctor.lint.launchfiles.compose_commands import compose_command
 from gpudoctor.lint.launchfiles.docker_run import docker_run
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
 from gpudoctor.lint.launchfiles.shell import Script
-from gpudoctor.lint.launchfiles.shell_words import ShellCommand
-from gpudoctor.lint.launchfiles.start import BuiltService
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand, Word
+from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart
 from gpudoctor.lint.launchfiles.syntax import Syntax, options_of
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.shell_words import Word
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _BUILD = Syntax(
     frozenset({"no-cache", "pull", "quiet", "q", "load", "push", "rm", "force-rm"}), {"t": "tag", "f": "file"}

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.launchers import launches_in, show_asked
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, bound_to
+from gpudoctor.lint.launchfiles.start import ProgramStart
 from gpudoctor.record import dataclass, field
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _SUBSTITUTION = re.compile(r"(?<!\$)\{(?:env:)?(\w+)[^{}]*\}")
 _SETTING = re.compile(r"^\+?(\w+)\s*\+?=\s*(.*)$")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.launchers import Recipes
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
-from gpudoctor.lint.launchfiles.shell import ScriptComment
+from gpudoctor.lint.launchfiles.shell import ScriptComment, Scripts
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.variable_files import text_named, variables_of
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell import Scripts
 
 _ASSIGNS = re.compile(r"^(export\s+)?([\w-]+)\s*:=\s*(.+?)\s*$")
 _IMPORT = re.compile(r"^import\??\s+[\"'](.+?)[\"']")

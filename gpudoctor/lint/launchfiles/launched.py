@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gpudoctor.diagnostic import Edit, Fix, Location, Safety
-from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
 from gpudoctor.lint.launchfiles.reading import found_from, names_of
-from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, is_option
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart, StartedBy, is_option
 from gpudoctor.lint.program_facts import AsStarted, ProgramFacts
 from gpudoctor.lint.source.launch_names import is_of_editor
 from gpudoctor.record import dataclass, field, replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpudoctor.lint.launchfiles.launch_file import SettingsFile
-    from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
-    from gpudoctor.lint.launchfiles.start import BuiltService
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles import command_options as known
@@ -14,7 +14,7 @@ from gpudoctor.lint.launchfiles.detached import in_terminal, repeated
 from gpudoctor.lint.launchfiles.docker_run import docker_run, span, variables_told
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.quoted_script import quoted_script
-from gpudoctor.lint.launchfiles.shell import Script, ScriptComment, read_script
+from gpudoctor.lint.launchfiles.shell import Script, ScriptComment, Scripts, read_script
 from gpudoctor.lint.launchfiles.shell_words import (
     Environment,
     Hole,
@@ -29,9 +29,6 @@ from gpudoctor.lint.launchfiles.shell_words import (
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
 from gpudoctor.lint.launchfiles.syntax import options_of, values_of
 from gpudoctor.record import dataclass, field, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell import Scripts
 
 MAX_DEPTH = 6
 """Commands that start each other are followed so deep: `srun bash -c "torchrun ..."` are three."""

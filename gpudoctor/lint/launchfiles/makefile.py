@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.launchers import Recipes
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
-from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
+from gpudoctor.lint.launchfiles.shell import ScriptComment, Scripts, read_script
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable
 from gpudoctor.lint.launchfiles.variable_files import text_named
 from gpudoctor.record import dataclass, field, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell import Scripts
-    from gpudoctor.lint.launchfiles.shell_words import ShellVariable
 
 _ASSIGNS = re.compile(r"^(?:(export|override)\s+)?([\w.-]+)\s*(\?=|:=|::=|\+=|=)\s*(.*)$")
 _INCLUDES = re.compile(r"^[-s]?include\s+")

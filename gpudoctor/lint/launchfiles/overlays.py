@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.lint.launchfiles.called_scripts import CalledScripts
 from gpudoctor.lint.launchfiles.compose import included_in, services_in, with_services
+from gpudoctor.lint.launchfiles.documents import Document
 from gpudoctor.lint.launchfiles.images import in_image
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.reading import found_from, known_commands
+from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.called_scripts import CalledScripts
-    from gpudoctor.lint.launchfiles.documents import Document
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart
 
 _BY_DEFAULT = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 

@@ -9,7 +9,6 @@ import itertools
 import os
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.launchers import launches_in, read_batch
@@ -25,11 +24,9 @@ from gpudoctor.lint.launchfiles.python_values import (
 )
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, bound_to, show_gpus
+from gpudoctor.lint.launchfiles.start import ProgramStart
 from gpudoctor.manifest.machines import GPUS_OF_INSTANCE
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _RUNS = frozenset({"run", "call", "check_call", "check_output", "Popen", "system", "popen", "getoutput"})
 _OF_TASKS = {

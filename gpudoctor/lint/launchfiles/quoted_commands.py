@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import read_script
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.start import ProgramStart
+from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _BEGINS = re.compile(r"\b(?:shell|script|exec)\s*:\s*|\bsh\b\s*\(?\s*(?:script\s*:\s*)?(?=[\"'])")
 _STRING = re.compile(r"""\s*(?:\"\"\"(.*?)\"\"\"|'''(.*?)'''|"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)')""", re.DOTALL)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.documents import Document, documents, yaml_comments
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile, WrittenSetting
-from gpudoctor.lint.launchfiles.start import StartedBy
+from gpudoctor.lint.launchfiles.launchers import Recipes
+from gpudoctor.lint.launchfiles.shell import Script, Scripts
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.lint.launchfiles.variable_files import text_named, variables_of
 from gpudoctor.lint.source.launch_names import (
     DOCKERFILE,
@@ -26,14 +29,6 @@ from gpudoctor.lint.source.launch_names import (
     launch_kind,
 )
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from gpudoctor.lint.launchfiles.launchers import Recipes
-    from gpudoctor.lint.launchfiles.shell import Script, Scripts
-    from gpudoctor.lint.launchfiles.shell_words import ShellCommand
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _ACCELERATE = frozenset({"distributed_type", "num_processes", "num_machines", "compute_environment", "mixed_precision"})
 _DEEPSPEED = frozenset(

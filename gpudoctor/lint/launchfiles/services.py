@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.command_lists import command_of, followed_by
-from gpudoctor.lint.launchfiles.documents import documents
+from gpudoctor.lint.launchfiles.documents import Document, documents
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, bound_to, show_gpus
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.launchfiles.documents import Document
 
 Words = list[tuple[str, list[Piece]]]
 # What the operator of such a job tells each process.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.placed_text import PlacedText
 from gpudoctor.lint.launchfiles.shell_expansion import MAX_LENGTH, Expansion, ShellState
 from gpudoctor.lint.launchfiles.shell_grammar import parser
 from gpudoctor.lint.launchfiles.shell_tests import holds, matching
@@ -21,16 +22,10 @@ from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVari
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
-
     from tree_sitter import Node
 
-    from gpudoctor.lint.launchfiles.placed_text import PlacedText
-
-    # The text of a script, by the word that names it and the folder from where it is named.
-    Scripts: TypeAlias = Callable[[Word, str | None], PlacedText | None]
-
+Scripts = Callable[[Word, str | None], PlacedText | None]
+"""The text of a script, by the word that names it and the folder from where it is named."""
 
 MAX_BYTES = 64 * 1024
 """A longer script is no launch file."""

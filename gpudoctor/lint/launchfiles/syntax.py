@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.lint.launchfiles.shell_words import Word
 from gpudoctor.lint.launchfiles.start import StartOption
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell_words import Word
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.documents import Document, documents
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.services import environment_of, number_of, started_in
-from gpudoctor.lint.launchfiles.shell import Script, read_script
+from gpudoctor.lint.launchfiles.shell import Script, Scripts, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word, bound_to, show_gpus
-from gpudoctor.lint.launchfiles.start import Container, Starter, StartOption
+from gpudoctor.lint.launchfiles.start import Container, ProgramStart, Starter, StartOption
 from gpudoctor.lint.launchfiles.variable_files import text_named, variables_named
 from gpudoctor.record import dataclass, field, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell import Scripts
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _PARAMETERS = "params.yaml"
 """From where DVC takes values, where nothing else is said."""

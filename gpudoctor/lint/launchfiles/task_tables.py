@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+from gpudoctor.lint.launchfiles.start import ProgramStart
 from gpudoctor.lint.source.setting_files import document_in
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _TABLES = ("tasks", "scripts")
 _HOLDS = ("cmd", "shell", "run", "sequence", "chain", "composite")

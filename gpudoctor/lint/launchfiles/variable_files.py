@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.documents import Document
+from gpudoctor.lint.launchfiles.placed_text import PlacedText
+from gpudoctor.lint.launchfiles.shell import Scripts
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word, bound_to
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.launchfiles.documents import Document
-    from gpudoctor.lint.launchfiles.placed_text import PlacedText
-    from gpudoctor.lint.launchfiles.shell import Scripts
 
 _SETS = re.compile(r"\s*(?:export\s+)?(\w+)=[\"']?(.*?)[\"']?\s*")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.contents import hidden_in, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.container import TupleOf, items_held
@@ -31,10 +29,7 @@ from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.missing_attributes import declares
-from gpudoctor.lint.library_call import MODELS, Call, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 
 SUPPRESS = Library("argparse.SUPPRESS")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
     NESTED,
@@ -48,13 +48,8 @@ from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.choosing import choice_name
 from gpudoctor.lint.library.tensors import surely_has_graph
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 @MODELS.callable("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence
+from gpudoctor.diagnostic import Confidence, Location
 from gpudoctor.lint.contents import new_list, show_entries
 from gpudoctor.lint.domain.abstract_state import ClassState, ContainerState, ModuleState
 from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
@@ -23,18 +22,13 @@ from gpudoctor.lint.domain.heuristics import (
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import Attribute
-from gpudoctor.lint.domain.value import Unknown, single_of
+from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.knowledge import Guess
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.stub_models import inherited_method
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.manifest.compiled import prefixes, taking_charge
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Allocated, Value, Values
-    from gpudoctor.lint.library_context import LibraryContext
 
 MODULE_ROOTS = prefixes("modules")
 LIBRARIES_OF_MODELS = prefixes("models")

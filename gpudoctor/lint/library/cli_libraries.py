@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import fields_of, find_in_class, find_method, new_dict, new_list
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -26,12 +26,8 @@ from gpudoctor.lint.library.argument_parsers import declared_by, note_default, t
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.dynamic_import import all_named
 from gpudoctor.lint.library.setting_classes import chosen_object, declare, option
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import prefixes
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 ADD = Library("click.Group.add_command")
 CALLBACK = Library("typer.Typer.set_callback")

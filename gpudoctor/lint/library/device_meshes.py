@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ProcessState
@@ -15,10 +14,7 @@ from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.torch_distributed import begin_group
-from gpudoctor.lint.library_call import MODELS, Call, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 
 MESH = "torch.distributed.device_mesh.DeviceMesh"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.constant_folding import whole_number
 from gpudoctor.lint.domain.device import CPU, Device
@@ -18,11 +18,7 @@ from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.gpu_switches import take_gpu
-from gpudoctor.lint.library_call import Call, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import Call, LibraryContext, singleton
 
 TYPES = ("cuda", "cpu", "mps", "xpu", "npu", "meta", "hpu")
 

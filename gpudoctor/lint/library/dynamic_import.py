@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import ancestry, default_of, known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
@@ -19,6 +18,7 @@ from gpudoctor.lint.domain.value import (
     TRUE,
     Anonymous,
     Const,
+    Term,
     Text,
     Unknown,
     Value,
@@ -30,11 +30,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.choosing import choice_name, one_by, one_of
 from gpudoctor.lint.library.library_names import IMPORTS, canonical
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Term
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""

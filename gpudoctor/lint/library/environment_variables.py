@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
@@ -24,12 +22,9 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, answers, told
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.lint.source.group_options import variable_in
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.activation_checkpoint import look_inside, looks_inside
 from gpudoctor.lint.analyses.data_parallel_replicas import gathered, reduces, takes_mean
@@ -50,12 +49,9 @@ from gpudoctor.lint.library.torch_nn import (
     note_used,
 )
 from gpudoctor.lint.library.wrapping import BASES
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 BEGIN_EVALUATING = (*prefixes("begins_evaluating"), "unknown")
 """Modules of these begin in evaluation mode, or in nobody knows which."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, watch_models
 from gpudoctor.lint.contents import default_of, known_items
@@ -58,16 +58,11 @@ from gpudoctor.lint.library.torch_distributed import begin_group, group_exists, 
 from gpudoctor.lint.library.torch_nn import new_module, put_on
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, said_by_stub, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, said_by_stub, singleton
 from gpudoctor.manifest.compiled import belonging, body, classes, declared, methods, preparing
 from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
+from gpudoctor.manifest.framework_roles import Framework
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpudoctor.lint.library_context import LibraryContext
-    from gpudoctor.manifest.framework_roles import Framework
 
 _BELONGING, _PREPARING = belonging(), frozenset(preparing())
 _ADDS_OPTIONS = "deepspeed.add_config_arguments"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items, possible_pairs, put_entries
 from gpudoctor.lint.domain.abstract_state import NO, SettingState
@@ -16,10 +15,7 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, 
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import LibraryContext, singleton
 
 DEPTH = 4
 """So many levels deep what holds others is looked into."""

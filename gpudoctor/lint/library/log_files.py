@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, FileState, ProcessState
@@ -14,10 +13,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.checkpoint_files import note_written
 from gpudoctor.lint.library.tensors import note_printed, report
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 
 HANDLERS = (
     "logging.FileHandler", "logging.handlers.RotatingFileHandler", "logging.handlers.TimedRotatingFileHandler",

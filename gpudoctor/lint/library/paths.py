@@ -6,23 +6,18 @@ the program's own file, it is known which folder of the project it is, and `sys.
 
 from __future__ import annotations
 
+import ast
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import default_of, known_items
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library, library_name_of
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.hooks import HOOKS, answers, told
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
-
-if TYPE_CHECKING:
-    import ast
-    from collections.abc import Iterable
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 
 _SEPARATOR = Const("/")
 _MOST_PARENTS = 8

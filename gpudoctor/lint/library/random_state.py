@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.domain.abstract_state import GeneratorState
 from gpudoctor.lint.domain.data import RandomGenerator
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, single_of
 from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.manifest.effects import SeedEffect
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 @MODELS.effect(SeedEffect)

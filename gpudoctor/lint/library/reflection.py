@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from types import FunctionType
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import ancestry, default_of, fields_of, find_in_class, find_method, note_any_name
 from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState, SettingState
@@ -53,12 +52,9 @@ from gpudoctor.lint.library.hidden_ranks import hide_rank, holds_rank
 from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapper_names import CALLABLES, FSDP_MODULE, wrapper_has
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import declared
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 _TORCH_DATA = "torch.utils.data."
 OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "privateuseone"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import add_more, ancestry, described_by, possible_pairs, put_entries
@@ -14,11 +13,8 @@ from gpudoctor.lint.domain.symbols import Attribute, Item, Setting, from_setting
 from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 DEPTH = 3
 """How deep sections of a configuration are gone through."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ModuleState, ObjectState, ProcessState, TensorState
 from gpudoctor.lint.domain.container import items_held
@@ -12,16 +11,11 @@ from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import IsInstance
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.model import PastForward, ShardingRefused
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.torch_nn import children_of, has_parameters, learns_itself
-from gpudoctor.lint.library_call import flatten
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Unknown, Value
-    from gpudoctor.lint.library_call import Call
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import Call, LibraryContext, flatten
 
 _DEEP = 12
 """Parts of parts that are looked at."""

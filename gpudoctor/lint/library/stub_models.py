@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ast import literal_eval
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, ModuleState, TensorState, WrapperState
 from gpudoctor.lint.domain.container import TupleOf
@@ -32,7 +32,16 @@ from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.stub_bodies import declared_bases, follow
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_distributed import place_in_group
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, flatten, said_by_stub, singleton
+from gpudoctor.lint.library_call import (
+    MODELS,
+    NOT_ANSWERED,
+    Call,
+    LibraryContext,
+    alternatives,
+    flatten,
+    said_by_stub,
+    singleton,
+)
 from gpudoctor.manifest.compiled import classes, declared, functions, kind_of_attribute, taking_charge, values
 from gpudoctor.manifest.effects import (
     KINDS,
@@ -51,10 +60,6 @@ from gpudoctor.manifest.effects import (
     UnscaleEffect,
 )
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 TAKE_CHARGE = taking_charge()
 ENGINE = "deepspeed.DeepSpeedEngine"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.collective_taint import after_operator
 from gpudoctor.lint.analyses.extents import extent_of_sum, of_extent
 from gpudoctor.lint.analyses.forward_body import check_meeting
@@ -29,12 +29,8 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library import tensors
 from gpudoctor.lint.library.tensors import agreed, as_reduced, asked, combined, is_agreed, part_of, without_graph
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 told(HOOKS.computed)(after_operator)
 told(HOOKS.text_parts)(agreed)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.async_work import note_pending
 from gpudoctor.lint.analyses.collective_taint import (
     after_operation,
@@ -32,6 +32,7 @@ from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.heuristics import LOSS
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, MarkKind, Tensor, TensorOrigin, tensors_in
@@ -55,14 +56,9 @@ from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import devices_of, moved_by_type, moved_to, use
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, singleton
 from gpudoctor.manifest.compiled import kind_of_attribute, operations
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.module import Module
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 def made(do: LibraryContext, place: Location, label: str, origin: TensorOrigin, **fields: object) -> Tensor:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
@@ -13,12 +12,8 @@ from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.stub_models import returns_kind
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.manifest.effects import AskGpuEffect, WaitForGpuEffect
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 def start(call: Call) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.batch_items import look_at_items
 from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, ObjectState
@@ -29,14 +29,9 @@ from gpudoctor.lint.library.random_state import seed_of
 from gpudoctor.lint.library.tensors import batch, made, shards_in
 from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.unread_code import attributes_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, flatten, singleton
 from gpudoctor.manifest.effects import SkipEffect
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
-
 
 READY_DATASETS = (
     "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ast
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work
 from gpudoctor.lint.analyses.collective_signatures import flaw_of, note_pickled, writes_into_copy
 from gpudoctor.lint.analyses.collective_taint import mark_result, sharing_memory
@@ -46,15 +47,9 @@ from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import BetweenTwoEffect, CollectiveEffect, GroupEffect
-
-if TYPE_CHECKING:
-    import ast
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 KEEP_THE_GRAPH = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
 """Collectives below return a new tensor."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TypeGuard
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.after_wrap import note_applied, part_added
 from gpudoctor.lint.analyses.data_parallel_replicas import note_written
 from gpudoctor.lint.analyses.forward_body import as_buffer, note_kept
@@ -45,16 +47,9 @@ from gpudoctor.lint.library.dropped_layers import note_missed
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES, MODULE_API, every_module_has
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import layers
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import TypeGuard
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 _WITH_WEIGHTS = layers("weights")
 _BY_NAME = "torch.nn.ModuleDict"

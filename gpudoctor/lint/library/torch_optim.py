@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import watch_models
 from gpudoctor.lint.analyses.freezing import is_frozen
@@ -39,12 +38,9 @@ from gpudoctor.lint.library.class_kinds import guess
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.tensors import number_of, shares_of
 from gpudoctor.lint.library.torch_nn import part_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton, unknown
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton, unknown
 from gpudoctor.manifest.effects import ClipEffect, OverwriteEffect, ScheduleEffect
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 def owners(do: LibraryContext, values: list[Value]) -> tuple[frozenset[Value], bool]:

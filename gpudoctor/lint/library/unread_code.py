@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import described_by, known_items, note_any_name, pairs
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState, SettingState, TensorState
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Method, Namespace, Partial, class_of
@@ -54,14 +55,17 @@ from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
 from gpudoctor.lint.library.tensors import as_loss, combined, report, shards_in, shares_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, said_by_stub, singleton
+from gpudoctor.lint.library_call import (
+    MODELS,
+    NOT_ANSWERED,
+    Call,
+    LibraryContext,
+    alternatives,
+    said_by_stub,
+    singleton,
+)
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.library_context import LibraryContext
 
 PLAIN_BUILTINS = frozenset(["builtins.dict", "builtins.list", "builtins.set", "builtins.tuple", "builtins.str"])
 ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)

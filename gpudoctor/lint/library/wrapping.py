@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.after_wrap import is_trainable, watch_models
 from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
@@ -21,6 +20,7 @@ from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, 
 from gpudoctor.lint.events.model import AttributeMissed, ForwardMarked, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import ClipGradients, GradientSync
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.gpu_switches import take_gpu
@@ -29,14 +29,9 @@ from gpudoctor.lint.library.stub_models import declared_attribute, engine_can
 from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, parts_given, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.manifest.compiled import declared
 from gpudoctor.manifest.effects import RunForwardEffect, WrapEffect
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.library_context import LibraryContext
 
 SYNC_NORM = "torch.nn.SyncBatchNorm"
 METHODS = frozenset({"no_sync", "join", "_set_static_graph"})

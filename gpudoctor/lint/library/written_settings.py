@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import NoneType
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import (
     default_of,
     is_shown,
@@ -20,7 +21,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import OpenFile, PlaceOnDisk, Setting, from_settings
-from gpudoctor.lint.domain.value import Const, Text, Unknown, Values, ends_of, text_of
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, ends_of, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
@@ -29,16 +30,9 @@ from gpudoctor.lint.library.argument_parsers import declared_by, note_default
 from gpudoctor.lint.library.environment_variables import named_in_setting
 from gpudoctor.lint.library.paths import known_text, on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.source.group_options import OPEN, GroupOptions, SaidAtStart
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.library_context import LibraryContext
 
 MOST_VALUES = 1000
 """Files with more of them are tables of data."""

@@ -7,14 +7,10 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from gpudoctor.lint.notebooks.cells import lines_of
+from gpudoctor.lint.notebooks.cells import Cells, lines_of
 from gpudoctor.lint.notebooks.magics import CELL_MAGIC, RUN_BELOW, SETS_VARIABLE, plain
 from gpudoctor.lint.size_limits import UNPARSABLE
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.notebooks.cells import Cells
 
 _OF_SHELL = frozenset({"bash", "sh", "script"})
 _FILLED_IN = re.compile(r"(?<!\$)\{[A-Za-z_][^{}]*\}")

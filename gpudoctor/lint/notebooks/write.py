@@ -9,12 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from gpudoctor.lint.notebooks.cells import CodeCell
 from gpudoctor.lint.notebooks.ipynb import Cursor, code_cells
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.notebooks.cells import CodeCell
 
 _ESCAPED_LETTER = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[01])[0-9a-fA-F]{4}")
 _PIECE = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^\\]+")

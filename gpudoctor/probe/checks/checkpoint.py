@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, ranks_in_words
 from gpudoctor.probe.checks.identical_parameters import digest
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.results import Check
 from gpudoctor.probe.workloads import reference
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.results import Check
 
 NAME = "checkpoint"
 _FILE = "checkpoint.pt"

@@ -6,13 +6,11 @@ is known without a tolerance. Sizes are one element, an odd number of them, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, ranks_in_words
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.results import Check
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.results import Check
 
 NAME = "collectives"
 SIZES = (1, 1023, (1 << 18) + 3)

@@ -5,14 +5,12 @@ DataParallel is `replicate`, `scatter`, `parallel_apply` and `gather` in one; bo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.probe.checks.check import Examination, Seen, errors_of, failed, passed, skipped
 from gpudoctor.probe.context import Context, Facts, NotHereError
+from gpudoctor.probe.results import Check
 from gpudoctor.probe.workloads import reference
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import Check
 
 WHOLE, PARTS = "data-parallel-gradients", "data-parallel-primitives"
 

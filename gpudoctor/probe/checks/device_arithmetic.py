@@ -6,13 +6,9 @@ falls off the bus, has broken memory or an architecture that torch was not built
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, ranks_in_words
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.results import Check
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.results import Check
 
 NAME = "device-arithmetic"
 _SIDE = 256

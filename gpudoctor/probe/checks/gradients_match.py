@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.probe.checks.check import Examination, Seen, errors_of, failed, passed, ranks_in_words
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.results import Check
 from gpudoctor.probe.workloads import reference
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.results import Check
 
 NAME = "gradients-match"
 

@@ -6,14 +6,12 @@ Each rank trains on batches of its own. DDP averages the gradients, so the param
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, ranks_in_words
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.results import Check
 from gpudoctor.probe.workloads import reference
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.results import Check
 
 NAME = "identical-parameters"
 STEPS = 5

@@ -6,13 +6,11 @@ cannot send.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, ranks_in_words
 from gpudoctor.probe.context import Context, Facts, NotHereError
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import Check
+from gpudoctor.probe.results import Check
 
 NAME = "messages"
 BYTES = 1 << 20

@@ -6,13 +6,9 @@ product that is right shows nothing. Known as silent data corruption, and what n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, ranks_in_words
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.results import Check
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.results import Check
 
 NAME = "numeric-repeat"
 REPEATS = 300

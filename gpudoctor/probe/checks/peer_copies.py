@@ -6,13 +6,10 @@ Broken peer-to-peer access (ACS or an IOMMU in the way) shows as copies that rep
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 from gpudoctor.probe.checks.check import Examination, Seen, failed, passed, skipped
 from gpudoctor.probe.context import Context, Facts, NotHereError
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import Check
+from gpudoctor.probe.results import Check
 
 NAME = "peer-copies"
 ELEMENTS = 1 << 22

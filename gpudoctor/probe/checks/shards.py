@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from gpudoctor.probe.checks.check import Examination, Seen, failed, passed
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
-    from gpudoctor.probe.results import Check
+from gpudoctor.probe.context import Context, Facts
+from gpudoctor.probe.results import Check
 
 NAME = "shards"
 SAMPLES = 1009

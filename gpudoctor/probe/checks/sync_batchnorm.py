@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.probe.checks.check import Examination, Seen, errors_of, failed, passed, ranks_in_words
 from gpudoctor.probe.context import Context, Facts, NotHereError
+from gpudoctor.probe.results import Check
 from gpudoctor.probe.workloads import reference
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import Check
 
 NAME = "sync-batchnorm"
 _CHANNELS, _SAMPLES, _SIDE = 8, 4, 6

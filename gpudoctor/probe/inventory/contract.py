@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.plain import plain
 from gpudoctor.probe.inventory import facts as own
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
 from gpudoctor.probe.inventory.findings.judge import weak_points
+from gpudoctor.probe.inventory.findings.point import WeakPoint
 from gpudoctor.probe.results import Check, Fact, Link, ProbedGpu, ProbedMachine, ProbedVariable, Verdict
 from gpudoctor.record import fields
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.findings.point import WeakPoint
 
 _VERDICTS = {Severity.ERROR: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.PERF: Verdict.WARN}
 _ITSELF = ("index", "uuid", "pcie", "nvlink", "memory", "remapped_rows", "mig_instances", "processes")

@@ -5,16 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.probe.inventory.field import Absence
+from gpudoctor.probe.inventory.facts import Gpu, Inventory
+from gpudoctor.probe.inventory.field import Absence, Field
 from gpudoctor.probe.inventory.findings.judge import weak_points
 from gpudoctor.probe.inventory.findings.point import WeakPoint, gib, named
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Gpu, Inventory
-    from gpudoctor.probe.inventory.field import Field
 
 _LABEL = 11
 _MOST_POINTS = 4

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.results import ProbedMachine
+from gpudoctor.probe.results import ProbedMachine
 
 _LANE = 25.0
 """GB/s of one link of a data-centre GPU since Volta, in one direction, and twice that since Blackwell."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from gpudoctor.probe.inventory.contract import checks, gpus_of, machine
+from gpudoctor.probe.inventory.facts import Moment
 from gpudoctor.probe.inventory.findings.load import weak_under_load
 from gpudoctor.probe.inventory.take import take_inventory
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpudoctor.probe.inventory.facts import Moment
-    from gpudoctor.probe.results import Check, ProbedMachine
+from gpudoctor.probe.results import Check, ProbedMachine
 
 
 def take_stock() -> ProbedMachine:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpudoctor.probe.context import Context, Facts
 from gpudoctor.probe.measure import worst
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.context import Context, Facts
 
 FEATURES, CLASSES, BATCH = 64, 10, 8
 LONGEST_SUM = 128

@@ -7,7 +7,7 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim.lr_scheduler import LRScheduler
@@ -15,11 +15,9 @@ from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.run.import_hooks import when_imported
 from gpudoctor.run.instruments.losses import divided_by
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.places import called_by_own
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _MODULE = "accelerate.accelerator"
 _MOST_LINES = 20

@@ -7,17 +7,15 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.amp.grad_scaler import GradScaler, OptState
 from torch.nn.utils import clip_grad
 
 from gpudoctor.run.import_hooks import when_imported
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _MOST_PLACES = 20
 _MOST_STEPS = 200

@@ -7,22 +7,19 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 from torch.optim import optimizer as optim
 
-from gpudoctor.manifest.compiled import declared, functions
+from gpudoctor.manifest.compiled import Declared, declared, functions
 from gpudoctor.manifest.effects import CollectiveEffect
 from gpudoctor.run.instruments import listener
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.places import called_by_own
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.manifest.compiled import Declared
-    from gpudoctor.run.instruments.state import State
 
 
 def _functions() -> Iterator[tuple[str, Declared, CollectiveEffect | None]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
+from gpudoctor.run.instruments.state import State
 
 _NAME = "local_rank"
 

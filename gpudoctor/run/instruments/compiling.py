@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 
 def watch(state: State) -> None:

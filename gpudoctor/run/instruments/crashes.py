@@ -11,19 +11,16 @@ import sys
 import traceback
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
 from gpudoctor.run.instruments.backend_threads import let_backends_rest
 from gpudoctor.run.instruments.listener import collectives
 from gpudoctor.run.instruments.models import tell_searches
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.places import is_own
 from gpudoctor.run.protocol import FATAL
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from gpudoctor.run.instruments.state import State
 
 
 def watch(state: State) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.run.import_hooks import when_imported
 from gpudoctor.run.instruments.losses import divided_by
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.places import called_by_own
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _MODULE = "deepspeed.runtime.engine"
 _MOST_LOSSES = 256

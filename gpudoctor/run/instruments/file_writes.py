@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gpudoctor.run.instruments.fingerprints import tensors_in
-from gpudoctor.run.instruments.state import Span
+from gpudoctor.run.instruments.state import Span, State
 from gpudoctor.run.places import called_by_own
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _DEPTH = 3
 """How far a state dict may lie inside of what is saved."""

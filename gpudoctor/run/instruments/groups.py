@@ -5,17 +5,15 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from gpudoctor.run.instruments import listener
 from gpudoctor.run.instruments.backend_threads import let_backends_rest
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.places import called_by_own
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _MOST_GROUPS = 200
 """Groups of some ranks that are written down, of one process."""

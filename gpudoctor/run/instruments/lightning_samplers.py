@@ -6,14 +6,12 @@ import functools
 import hashlib
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.utils.data import sampler as samplers
 
 from gpudoctor.run.import_hooks import when_imported
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
+from gpudoctor.run.instruments.state import State
 
 _MODULES = ("lightning.fabric.utilities.distributed", "lightning_fabric.utilities.distributed")
 """It comes by two names, and has both only where a program takes both."""

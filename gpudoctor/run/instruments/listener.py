@@ -14,21 +14,18 @@ import pickle
 import signal
 import sys
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 import torch
 from torch.distributed import distributed_c10d
 
 from gpudoctor.run import clock
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.places import PACKAGE, is_own
 from gpudoctor.run.protocol import ANSWER, ASKED_BY, HEARD, QUESTION
 from gpudoctor.run.tcp_bytes import bytes_over_tcp
 from gpudoctor.run.unresponsive import SIGNAL, STACK
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from gpudoctor.run.instruments.state import State
 
 _MOST_ENTRIES = 400
 _DUMPS = ("_dump_fr_trace", "_dump_nccl_trace")

@@ -11,7 +11,7 @@ import zlib
 from array import array
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
@@ -20,10 +20,8 @@ from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.run.clock import perf_counter
 from gpudoctor.run.instruments.fingerprints import content_of, print_of, table_of
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _MOST_PRINTS = 64
 """Batches of a pass whose content is looked at."""

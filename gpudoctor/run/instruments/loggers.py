@@ -6,13 +6,11 @@ import functools
 import inspect
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.run.import_hooks import when_imported
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _OPENED_BY = {
     "wandb": "init",

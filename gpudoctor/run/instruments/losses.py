@@ -5,13 +5,12 @@ from __future__ import annotations
 import gc
 import math
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.fingerprints import Table
-    from gpudoctor.run.instruments.state import State
+from gpudoctor.run.instruments.fingerprints import Table
+from gpudoctor.run.instruments.state import State
 
 _MOST_LOSSES = 256
 """Backwards whose loss is looked at."""

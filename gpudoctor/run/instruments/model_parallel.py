@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudoctor.run.import_hooks import when_imported
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
+from gpudoctor.run.instruments.state import State
 
 _PACKAGE = "torch.distributed.tensor.parallel"
 

@@ -6,7 +6,7 @@ import dis
 import gc
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,10 +14,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 
 from gpudoctor.run.instruments.fingerprints import sums_of
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.places import is_own
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _OF_MODULES = frozenset(vars(nn.Module()))
 """Attributes that every module has: among them the layers that are registered."""

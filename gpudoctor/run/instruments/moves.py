@@ -7,15 +7,13 @@ Only what the host waits for can be seen without waiting ourselves. Of a copy th
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.compiler import is_compiling
 
 from gpudoctor.run import clock
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
+from gpudoctor.run.instruments.state import State
 
 _METHODS = ("to", "cuda")
 

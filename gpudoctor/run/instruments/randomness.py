@@ -8,17 +8,15 @@ import hashlib
 import random
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import data
 
 from gpudoctor.run.import_hooks import when_imported
 from gpudoctor.run.instruments.fingerprints import content_of
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
 
 _OF_WORKERS = "torch/utils/data/_utils/worker.py"
 _MOST = 100

@@ -6,20 +6,17 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.utils.data import get_worker_info
 
 from gpudoctor.run import clock
+from gpudoctor.run.instruments.fingerprints import Table
+from gpudoctor.run.instruments.stepped import Stepped
 from gpudoctor.run.protocol import STARTS, STEPS
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.fingerprints import Table
-    from gpudoctor.run.instruments.stepped import Stepped
-    from gpudoctor.run.recorder import Recorder
-
+from gpudoctor.run.recorder import Recorder
 
 _MOST_FAILURES = 20
 """Errors of one process that are written down: a program may try again and again."""

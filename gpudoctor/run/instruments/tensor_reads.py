@@ -8,18 +8,16 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data import get_worker_info
 
 from gpudoctor.run.instruments import collective_calls
+from gpudoctor.run.instruments.collective_calls import Exchanges, SumOnDevice
+from gpudoctor.run.instruments.state import State
 from gpudoctor.run.places import is_own
 from gpudoctor.run.stand_ins import standing_for
-
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.collective_calls import Exchanges, SumOnDevice
-    from gpudoctor.run.instruments.state import State
 
 At = tuple[str, int]
 """A line that asks."""

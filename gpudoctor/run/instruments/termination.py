@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gpudoctor.run.instruments.state import State
+from gpudoctor.run.instruments.state import State
 
 
 def tell_handler(state: State) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.html import figures
 from gpudoctor.html.drawing import FAINT, PAPER, SERIES, Chart, as_svg, canvas
 from gpudoctor.run.page.lanes import MOST_RANKS
-from gpudoctor.run.timing import PARTS
-
-if TYPE_CHECKING:
-    from gpudoctor.run.timing import RankTime
+from gpudoctor.run.timing import PARTS, RankTime
 
 _ROW, _FRAME = 26, 130
 # Where copies are seen, on a GPU, communication is not told apart.

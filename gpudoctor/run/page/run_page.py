@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.html.page_frame import environment
@@ -17,11 +16,9 @@ from gpudoctor.run.page.lanes import lanes_of
 from gpudoctor.run.page.memory import memory_chart
 from gpudoctor.run.page.parts import parts_chart
 from gpudoctor.run.page.shared import agreement_chart, overlap_chart
+from gpudoctor.run.recording import Process, Recording
 from gpudoctor.run.recording_reader import shown
 from gpudoctor.run.timing import ON_GPU, PARTS, samples_per_second, times_of, tokens_per_second
-
-if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, Recording
 
 _MARKS = {
     "error": ("fail", "\N{MULTIPLICATION SIGN}"),

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.facts import Gpu, GpuPair, Inventory, PcieLink
 from gpudoctor.probe.inventory.findings.point import WeakPoint, named, visible_gpus, works
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Gpu, GpuPair, Inventory, PcieLink
 
 _FAR = "SYS"
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.facts import Gpu, Inventory
 from gpudoctor.probe.inventory.field import Absence, Field
 from gpudoctor.probe.inventory.findings.point import WeakPoint, slowed_down, works
 from gpudoctor.probe.inventory.slowdown import BY_NAME, REASONS
 from gpudoctor.record import fields
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Gpu, Inventory
 
 _GONE = (Absence.LOST, Absence.TIMED_OUT)
 _MEMORY_GUIDE = "NVIDIA's GPU memory error management guide"

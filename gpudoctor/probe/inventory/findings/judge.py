@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.probe.inventory.facts import Inventory
 from gpudoctor.probe.inventory.findings import connections, health, software, surrounding_software, tenancy, xids
 from gpudoctor.probe.inventory.findings.point import WeakPoint, merged
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Inventory
 
 _PARTS = (software, health, xids, tenancy, connections, surrounding_software)
 

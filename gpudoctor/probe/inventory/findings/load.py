@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
-from gpudoctor.probe.inventory.facts import Moment, PcieLink
+from gpudoctor.probe.inventory.facts import Gpu, Moment, PcieLink
 from gpudoctor.probe.inventory.field import NOT_ASKED, Field, known
 from gpudoctor.probe.inventory.findings.connections import link_under_load
 from gpudoctor.probe.inventory.findings.point import UNDER_LOAD, WeakPoint, merged, slowed_down
 from gpudoctor.probe.inventory.slowdown import BY_NAME
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Gpu
 
 _FEWEST = 4
 """Moments under load: fewer tell nothing of the driver's averages."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.facts import Gpu, Inventory
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Gpu, Inventory
-
 
 CONTEXT = 200 * 2**20
 """Bytes that a program takes before it has allocated anything."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.probe.inventory.architectures import Support, is_older, support
+from gpudoctor.probe.inventory.facts import Inventory
 from gpudoctor.probe.inventory.field import Absence
 from gpudoctor.probe.inventory.findings.point import WeakPoint, named
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Inventory
 
 _WHEEL_INDEX = "https://download.pytorch.org/whl"
 # The last ones with kernels for Maxwell, Pascal and Volta, which CUDA 13 no longer knows.

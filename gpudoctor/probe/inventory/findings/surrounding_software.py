@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.facts import Inventory
 from gpudoctor.probe.inventory.field import Absence
 from gpudoctor.probe.inventory.findings.point import WeakPoint, gib, named, visible_gpus
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Inventory
 
 _SMALL_SHM = 512 * 2**20
 _CPUS_PER_GPU = 2

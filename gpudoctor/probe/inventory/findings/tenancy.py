@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.facts import Gpu, Inventory
 from gpudoctor.probe.inventory.findings.point import CONTEXT, WeakPoint, gib
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Gpu, Inventory
 
 _TAKEN = 2**30
 """Bytes. A driver at rest holds less."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.facts import Inventory, Xid
 from gpudoctor.probe.inventory.findings.point import WeakPoint, named
-
-if TYPE_CHECKING:
-    from gpudoctor.probe.inventory.facts import Inventory, Xid
 
 # Those that Azure's node health checks take a node out for, in the words of NVIDIA's catalogue. What programs cause
 # themselves (13, 31, 43, 45 ...) is left out.
