@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, T
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Class, Generator
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import CallResult, IsTrue
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Streamed
@@ -221,9 +221,8 @@ def _picks_by_rank(test: Literal) -> bool:
 
 
 def _compares_setting(literal: Literal) -> bool:
-    key = literal.atom.key
-    # A switch is no share: `if self.shuffle:`.
-    return not isinstance(key, IsTrue) and _holds_setting(key)
+    # A switch is no share, `if self.shuffle:`, nor is what an item is like: `while len(buffer) > self.length:`.
+    return bool(literal.atom.divergence & Divergence.BATCH_INDEX) and _holds_setting(literal.atom.key)
 
 
 def _is_whole(value: Value) -> bool:

@@ -330,7 +330,8 @@ def _ways(starts: list[ProgramStart], configured: Mapping[int, Mapping[str, str]
     """The starts of a program by how many processes they make, those of several first."""
     groups: dict[tuple[bool, int | None, str], list[ProgramStart]] = {}
     for start in sorted(starts, key=_in_several, reverse=True):
-        groups.setdefault((_in_several(start), _processes(start), start.tasks_of), []).append(start)
+        processes = _processes(start, configured[id(start)])
+        groups.setdefault((_in_several(start), processes, start.tasks_of), []).append(start)
     several = [group for (together, *_), group in groups.items() if together]
     alone = [group for (together, *_), group in groups.items() if not together]
     kept = MOST_WAYS - len(alone)
@@ -357,7 +358,7 @@ def _agreed(
     given = [each.given for each in starts]
     several = list(map(_in_several, starts))
     shown = {len(each.visible) if each.visible is not None else None for each in starts}
-    counts, nodes = {_processes(each) for each in starts}, set(map(_on_each_node, starts))
+    counts, nodes = {_processes(each, configured[id(each)]) for each in starts}, set(map(_on_each_node, starts))
     return AsStarted(
         starts=tuple(dict.fromkeys(each.at.start if each.file in shared else each.file for each in starts)),
         several=all(several),
@@ -384,9 +385,14 @@ def _common(given: Sequence[Mapping[str, T]]) -> dict[str, T]:
     return {name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)}
 
 
-def _processes(start: ProgramStart) -> int | None:
+def _processes(start: ProgramStart, configured: Mapping[str, str]) -> int | None:
     """How many there are on all machines; None for one, and where it is not known."""
-    return start.world_size if _in_several(start) and start.world_size != 1 else None
+    number = start.world_size
+    if number is None and start.option("num-processes") is None:
+        # What the settings of `accelerate launch` say is the number on all machines.
+        said = configured.get("num_processes", "")
+        number = int(said) if said.isdecimal() else None
+    return number if _in_several(start) and number != 1 else None
 
 
 def _on_each_node(start: ProgramStart) -> int | None:

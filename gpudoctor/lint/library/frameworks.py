@@ -28,6 +28,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.value import (
+    FALSE,
     NONE,
     TRUE,
     Allocated,
@@ -51,7 +52,7 @@ from gpudoctor.lint.library.class_kinds import is_module_name
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.missing_attributes import note_opened
-from gpudoctor.lint.library.sharding import note_sharded
+from gpudoctor.lint.library.sharding import keeps_shards, note_sharded
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import TAKE_CHARGE, as_its_base, managed_method, value_of_kind
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists, how_to_meet
@@ -254,7 +255,7 @@ def _spreads(call: Call, *plugins: str, launched: tuple[str, ...]) -> bool:
         return False
     given = [call.keywords[name] for name in plugins if name in call.keywords]
     # What code that was not read makes of an option may be None.
-    surely = any(each.all(lambda value: value != NONE and not isinstance(value, Unknown)) for each in given)
+    surely = any(each.all(lambda value: value != NONE and not isinstance(value, (Unknown, Library))) for each in given)
     return surely or _launched_as(call) in launched
 
 
@@ -386,7 +387,8 @@ def _engine(call: Call) -> WrapEffect | None:
 
 def _leaves_loaders(call: Call) -> bool:
     """`Trainer(use_distributed_sampler=False)`, which had another name before Lightning 2."""
-    return any(call.constant(-1, name) is False for name in ("use_distributed_sampler", "replace_sampler_ddp"))
+    given = (single_of(call.arg(-1, name)) for name in ("use_distributed_sampler", "replace_sampler_ddp"))
+    return any(FALSE in (each, default_of(call.do, each)) for each in given)
 
 
 def _places(call: Call) -> bool:
@@ -525,7 +527,7 @@ def _around(call: Call, managed: ManagedObject, model: Module | Wrapper) -> Wrap
     options = _ddp_options(call, managed, passes_on)
     # What takes no gradients is not wrapped.
     evaluated = call.switch(-1, "evaluation_mode") is True or is_trainable(call.do, model) is False
-    sharded = call.do.own_attribute(managed, "_sharded") == singleton(TRUE)
+    sharded = keeps_shards(call.do, managed)
     own = WrapperKind.FSDP if sharded else WrapperKind.DDP if options is not None else WrapperKind.PREPARED
     site, inner, kind = call.allocation_site(), model, WrapperKind.PREPARED if evaluated else own
     if passes_on and kind is not WrapperKind.PREPARED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudoctor.lint.analyses.state_dicts import origin, taken
-from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.contents import known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
@@ -37,6 +37,7 @@ from gpudoctor.lint.library.engine_configuration import EngineSettings, configur
 from gpudoctor.lint.library.setting_classes import chosen_object
 from gpudoctor.lint.library.torch_nn import adopt
 from gpudoctor.lint.library.unread_code import note_escape
+from gpudoctor.lint.library.written_settings import read_from
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import classes
 
@@ -55,7 +56,8 @@ _STEPS = "gradient_accumulation_steps"
 _DEFAULTS = {"eval_strategy": Const("no"), _STEPS: Const(1)}
 """Of settings that are given in the program, with no file or command line."""
 _PARSER = "transformers.HfArgumentParser"
-PARSE = ("parse_args_and_config", "parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
+_FROM_ENTRIES = ("parse_dict", "parse_json_file", "parse_yaml_file")
+PARSE = ("parse_args_and_config", "parse_args_into_dataclasses", *_FROM_ENTRIES)
 SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
 """What `device_map` may be for a model that lies on several GPUs."""
 SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_parameters", "local_rank", "ddp_timeout")
@@ -139,10 +141,22 @@ def _parsed(call: Call[Unknown | Instance]) -> Values:
     """An object of each class, with what the user or a file chooses for its fields."""
     asked = _asked(call)
     chosen = tuple(_chosen(call, each.single) for each in asked)
+    for made in chosen:
+        _take_written(call, made.single)
     # One more: the words of the command line that no class knows.
     if call.is_true(-1, "return_remaining_strings"):
         chosen += (_chosen(call, None),)
     return singleton(TupleOf(chosen)) if asked else NOT_ANSWERED
+
+
+def _take_written(call: Call[Unknown | Instance], made: Value | None) -> None:
+    """What a file says of the fields of an object, or a dictionary."""
+    given = call.args[0] if call.args and call.name.rpartition(".")[2] in _FROM_ENTRIES else None
+    written = single_of(read_from(call, given) or given) if given is not None else None
+    pairs = possible_pairs(call.do, written) if made is not None and written is not None else ()
+    for name, values in ((text_of(single_of(key)), values) for key, values in pairs):
+        if name and (isinstance(made, ManagedObject) or call.do.own_attribute(made, name) is not None):
+            call.do.set_own_attribute(made, name, values)
 
 
 @MODELS.callable(f"{_PARSER}.parse_args")

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ModuleState, ObjectState, ProcessState, TensorState
+from gpudoctor.lint.domain.abstract_state import (
+    NO,
+    PROCESS,
+    YES,
+    ManagerState,
+    ModuleState,
+    ObjectState,
+    ProcessState,
+    TensorState,
+)
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, library_name_of
+from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import IsInstance
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Unknown, Value
+from gpudoctor.lint.domain.value import TRUE, Unknown, Value, single_of
 from gpudoctor.lint.events.model import PastForward, ShardingRefused
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.torch_nn import children_of, has_parameters, learns_itself
@@ -41,6 +51,15 @@ def note_sharded(do: LibraryContext, core: Value, stays_on_cpu: bool = False) ->
     """The parameters of a module are cut up among ranks from here on."""
     do.set_flag(core, ModuleState.sharded)
     do.set_flag(core, ModuleState.shards_on_cpu, stays_on_cpu)
+
+
+def keeps_shards(do: LibraryContext, managed: ManagedObject) -> bool:
+    """Models come back in FSDP's first wrapper, in which each rank holds a shard of all parameters."""
+    if single_of(do.own_attribute(managed, "_sharded")) == TRUE:
+        return True
+    otherwise = (ManagerState.shards_in_place, ManagerState.empties)
+    spread = do.flag(managed, ManagerState.spreads_parameters) is YES
+    return spread and all(do.flag(managed, each) is NO for each in otherwise)
 
 
 def hands_out_shards(do: LibraryContext, state: Value) -> bool:

@@ -8,7 +8,7 @@ from gpudoctor.lint.analyses.after_wrap import watch_models
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.state_dicts import origin, taken
 from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
-from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, ObjectState, OptimizerState, TensorState
+from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import Enumerated, ListOf
 from gpudoctor.lint.domain.function import BoundMethod, Function
@@ -35,7 +35,7 @@ from gpudoctor.lint.events.training_step import (
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import guess
-from gpudoctor.lint.library.sharding import note_copied
+from gpudoctor.lint.library.sharding import keeps_shards, note_copied
 from gpudoctor.lint.library.tensors import number_of, shares_of
 from gpudoctor.lint.library.torch_nn import part_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton, unknown
@@ -373,12 +373,7 @@ def _of_one_shard(call: Call, given: Values, modules: frozenset[Value]) -> bool:
     """Accelerate knows a model of FSDP1 by the list of all its parameters, and has FSDP clip it then. Of any other list
     it takes the norm of what this rank holds."""
     do, managed = call.do, call.receiver
-    if not isinstance(managed, ManagedObject):
-        return False
-    otherwise = (ManagerState.shards_in_place, ManagerState.empties)
-    if do.flag(managed, ManagerState.spreads_parameters) is not YES:
-        return False
-    if any(do.flag(managed, each) is not NO for each in otherwise):
+    if not isinstance(managed, ManagedObject) or not keeps_shards(do, managed):
         return False
     parts = {part for each in modules for part in do.parts.get(each.core, ())}
     some = not given.are(Parameters) and any(is_frozen(do, each) for each in parts)

@@ -323,6 +323,12 @@ def _attribute(call: Call[Wrapper]) -> Values:
         return singleton(wrapper.inner)
     if name == "module" and not isinstance(wrapper.inner, Wrapper):
         return singleton(wrapper.inner)
+    # Fabric's refuses a method that it hands on, and gives out the bare model, whose methods nobody refuses.
+    inner = wrapper.inner
+    if isinstance(inner, Wrapper) and wrapper.kind is WrapperKind.PREPARED and inner.place == wrapper.place:
+        call.do.set_flag(wrapper.core, ModuleState.refuses_methods, name != "module")
+        if name == "module":
+            return singleton(inner.inner)
     if name == "mark_forward_method" and wrapper.kind is WrapperKind.PREPARED:
         return singleton(Method(wrapper, name))
     # Accelerate hands out DeepSpeed's engine where the settings say so.

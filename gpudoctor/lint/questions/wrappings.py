@@ -35,4 +35,4 @@ def wrappings(program: Program) -> Iterator[Wrapping]:
 
 
 def _is_ddp(program: Program, event: Prepare, made: Wrapper) -> bool:
-    return made.kind is WrapperKind.DDP or program.wraps_as_launched(event.managed.framework)
+    return made.wrapped_by(WrapperKind.DDP) or program.wraps_as_launched(event.managed.framework)

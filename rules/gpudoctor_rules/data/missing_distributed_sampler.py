@@ -36,8 +36,6 @@ from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate, MakeLoader
-from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.whole_data import goes_over_all
 from gpudoctor.lint.repair.repair import (
@@ -101,12 +99,12 @@ class MissingDistributedSampler(Rule):
                 "so more GPUs do not shorten the epoch.",
                 remedy=f"Pass it on: `{shares}` gives each rank its share."
                 if shares
-                else f"{_leave_out(averaged)}Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead "
+                else f"{_leave_out(program)}Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead "
                 "of `shuffle=True`, and call `sampler.set_epoch(epoch)` at the start of each epoch.",
                 because=[*where_averaged(averaged), ("the ranks train on these batches", training.start.location)],
                 # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
                 severity=Severity.WARNING if training.start.loop is None else None,
-                repair=None if shares or _leave_out(averaged) else _share_out(program, loader, training),
+                repair=None if shares or _leave_out(program) else _share_out(program, loader, training),
             )
 
     def in_run(self, recording: Recording) -> Findings:
@@ -168,9 +166,9 @@ def _sharing(
         yield First(epochs.location, ((sampler, ".set_epoch(", Counter(epochs.location), ")"),))
 
 
-def _leave_out(averaged: Event) -> str:
+def _leave_out(program: Program) -> str:
     """What Lightning was told that keeps it from sharing the data out."""
-    told = averaged.given.keywords if isinstance(averaged, UseManaged) else {}
+    told = {name for each in program.in_charge for name in each.given.keywords}
     switch = next((name for name in ("use_distributed_sampler", "replace_sampler_ddp") if name in told), None)
     return f"Leave out `{switch}=False`. Or: " if switch else ""
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.knowledge import Prepare
@@ -69,10 +69,11 @@ class WrapperBypassed(Rule):
 
     def in_code(self, program: Program) -> Findings:
         yield from self._past_forward(program)
-        if program.managed_by == {"lightning"}:
-            return
-        # Other frameworks may install hooks on the bare module, so that calling it is no bypass.
-        if program.managed_by - program.leaving("forwards") or not any(wrappings(program)):
+        # Other frameworks may install hooks on the bare module, so that calling it is no bypass; Fabric installs none.
+        others = program.managed_by - program.leaving("forwards")
+        if any(each.one_by_one for each in program.in_charge):
+            others -= {"lightning"}
+        if others or not any(wrappings(program)):
             return
         # What happens by default is told first: of one wrapper the rest is the same mistake.
         found = sorted(self._bypasses(program), key=lambda pair: pair[0])
@@ -80,7 +81,7 @@ class WrapperBypassed(Rule):
 
     def _past_forward(self, program: Program) -> Findings:
         """Methods that run what only the forward may run, or one that the wrapper was told of."""
-        marked = {event.wrapper for event in program.events(ForwardMarked)}
+        marked = _marked(program)
         setups = [each for each in program.events(Prepare) if not each.by_itself and isinstance(each.made, Wrapper)]
         for event in program.events(PastForward):
             if program.is_caught(event, "RuntimeError"):
@@ -125,13 +126,15 @@ class WrapperBypassed(Rule):
     def _bypasses(self, program: Program) -> Iterator[tuple[bool, Finding]]:
         """Each with whether it happens only with an option that is left out."""
         told: set[Location] = set()
-        by_hand = averaged_by_hand(program)
+        by_hand, marked = averaged_by_hand(program), _marked(program)
         for backward in program.events(Backward):
             for call in program.calls_in_graph(backward):
                 wrap = _wrap_before(program, call)
                 # DDP arms its reducer in its own forward: gradients of a bare call in that step are averaged, too.
                 place = _place(call, wrap, backward)
-                if wrap is None or place in told or _runs_too(program, call, wrap, backward):
+                if wrap is None or wrap.wrapper in marked or place in told:
+                    continue
+                if _runs_too(program, call, wrap, backward):
                     continue
                 # Hand-made averaging replaces DDP, but nothing gives idle GPUs of `DataParallel` work.
                 if by_hand and wrap.kind is not WrapperKind.DATA_PARALLEL:
@@ -200,6 +203,11 @@ class WrapperBypassed(Rule):
         )
 
 
+def _marked(program: Program) -> set[Module | Wrapper]:
+    """The wrappers that were told of a method, which they run as they run the forward."""
+    return {event.wrapper for event in program.events(ForwardMarked)}
+
+
 def _behind_the_last_backward(events: list[Forward | Backward]) -> Iterator[Forward]:
     for each in reversed(events):
         if isinstance(each, Backward):
@@ -210,7 +218,7 @@ def _behind_the_last_backward(events: list[Forward | Backward]) -> Iterator[Forw
 def _shown(wrap: Wrapping) -> str:
     # What is prepared keeps the name of what it was made of, which may not be its own.
     if isinstance(wrap.at, Prepare):
-        return f"what `{in_code(wrap.at.managed, 'accelerator')}.prepare` gave back"
+        return f"what `{in_code(wrap.at.managed, 'accelerator')}.{wrap.at.call}` gave back"
     named = in_code(wrap.wrapper, "model")
     return f"the wrapper `{named}`" if named == wrap.wrapper.label else "the wrapper"
 

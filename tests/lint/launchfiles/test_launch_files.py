@@ -532,6 +532,19 @@ def test_the_batch_of_deepspeed_for_as_many_processes(
     assert codes(capsys, "--select=GPU911", "run.sh") == expected
 
 
+@pytest.mark.parametrize(("number", "named"), [(8, ["train.py:2 GPU911"]), (4, [])])
+def test_the_batch_of_deepspeed_for_as_many_as_the_settings_of_accelerate_say(
+    capsys: pytest.CaptureFixture[str], number: int, named: list[str]
+) -> None:
+    settings = (
+        f"distributed_type: DEEPSPEED\ndeepspeed_config: {{deepspeed_config_file: ds.json}}\nnum_processes: {number}\n"
+    )
+    engine = {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2, "train_batch_size": 32}
+    lay(run__sh="accelerate launch --config_file all.yaml train.py\n", all__yaml=settings, ds__json=json.dumps(engine))
+    lay(train__py="from accelerate import Accelerator\naccelerator = Accelerator(gradient_accumulation_steps=2)\n")
+    assert codes(capsys, "--select=GPU911", ".") == named
+
+
 def test_a_group_may_be_smaller_than_the_world(capsys: pytest.CaptureFixture[str]) -> None:
     ended = "\nassert dist.get_world_size({}) == 8\nmodel = torch.nn"
     launch = "torchrun --nproc_per_node=4 train.py --distributed\n"

@@ -133,6 +133,9 @@ def create_supervised_evaluator(
     output_transform=None,
     **more,
 ):
-    return Engine(
+    evaluator = Engine(
         supervised_evaluation_step(model, device, non_blocking, prepare_batch, model_transform, output_transform)
     )
+    for name, metric in metrics.items() if surely(isinstance(metrics, dict)) else ():
+        metric.attach(evaluator, name)
+    return evaluator

@@ -1,0 +1,59 @@
+"""Metrics of an engine, which add up what all ranks have counted at the end of each epoch."""
+
+from ignite.engine import Events
+
+from gpudoctor.manifest.effects import collective, followed
+
+@followed()
+class Metric:
+    def __init__(self, *args, **more): ...
+    def attach(self, engine, name, usage=None):
+        engine.add_event_handler(Events.EPOCH_COMPLETED, self.completed, name)
+    def completed(self, engine, name):
+        engine.state.metrics[name] = self.compute()
+    def reset(self) -> None: ...
+    def update(self, output) -> None: ...
+    @collective(gathers=True)
+    def compute(self): ...
+
+@followed()
+class Accuracy(Metric): ...
+
+@followed()
+class Average(Metric): ...
+
+@followed()
+class ConfusionMatrix(Metric): ...
+
+@followed()
+class EpochMetric(Metric): ...
+
+@followed()
+class Loss(Metric): ...
+
+@followed()
+class MeanAbsoluteError(Metric): ...
+
+@followed()
+class MeanSquaredError(Metric): ...
+
+@followed()
+class PSNR(Metric): ...
+
+@followed()
+class Precision(Metric): ...
+
+@followed()
+class ROC_AUC(Metric): ...
+
+@followed()
+class Recall(Metric): ...
+
+@followed()
+class RootMeanSquaredError(Metric): ...
+
+@followed()
+class SSIM(Metric): ...
+
+@followed()
+class TopKCategoricalAccuracy(Metric): ...
