@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, tensors_in
-from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.domain.traced_number import number_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value
 from gpudoctor.lint.library_call import Call
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
@@ -40,3 +42,15 @@ def extent_by(call: Call, name: str, given: list[Value]) -> Extent | None:
     more = call.args[1:] if call.receiver is None else call.args
     whole = name in operations("reduces") and not more and not call.keywords.keys() - {"dtype"}
     return Extent.NUMBER if whole else None
+
+
+def is_count(value: Value) -> bool:
+    """Surely a number, and no shape: `len(x)`, `x.size(0)`, `x.shape[0]`."""
+    match value.term if isinstance(value, Unknown) else value:
+        case Const() as number:
+            return type(number_of(number)) is int
+        case Item(Unknown(term=Attribute(name="shape")), Const()) | Length():
+            return True
+        case MethodResult(method="size", given=given):
+            return bool(given)
+    return False

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.analyses.extents import is_count
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import known_of_returned, note_returned
 from gpudoctor.lint.contents import find_method, known_items, possible_pairs, set_item
@@ -15,17 +16,15 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, Length, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute, Compares, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, buffer_of, tensors_in
-from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, text_of
-from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.collective import Collective, StartWork, WorkDone
 from gpudoctor.lint.events.data_loading import DrawsNoise
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
 from gpudoctor.lint.events.model import Forward, ForwardTalks, ModuleClassFlaw, UnusedPart
-from gpudoctor.lint.events.placement import ConstantMixed, Crossed, FixedMet, TensorKept
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.events.placement import ConstantMixed, Crossed, DeviceUsed, FixedMet, TensorKept
 from gpudoctor.lint.library_call import Call, LibraryContext, singleton
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
@@ -33,7 +32,7 @@ from gpudoctor.record import replace
 MEETING = operations("meets", "combines", "joins")
 """Operations of which all tensors must lie on one device."""
 FIRST_ALONE = operations("first_alone", "reshapes")
-_KEEPING = operations("each_number", "combines", "reshapes") - operations("may_be_number")
+_KEEPING = operations("each_number", "combines", "reshapes", "spreads") - operations("may_be_number")
 """What leaves a tensor on its device, and with a dimension at least."""
 MOST_STATEMENTS = 12_000
 """A program that took more than this before a model is called is not looked at from inside."""
@@ -76,18 +75,6 @@ def brought(call: Call, there: Tensor, before: Tensor) -> Tensor:
     """What a move makes of a tensor: a constant that was brought to a GPU is one there."""
     fixed = before.root is not None and before.device == CPU and _on_one_gpu(call.do, there.device)
     return replace(there, root=("moved", call.allocation_site())) if fixed else there
-
-
-def is_count(value: Value) -> bool:
-    """Surely a number, and no shape: `len(x)`, `x.size(0)`, `x.shape[0]`."""
-    match value.term if isinstance(value, Unknown) else value:
-        case Const() as number:
-            return type(number_of(number)) is int
-        case Item(Unknown(term=Attribute(name="shape")), Const()) | Length():
-            return True
-        case MethodResult(method="size", given=given):
-            return bool(given)
-    return False
 
 
 def joined(result: Value, operands: list[Value], name: str) -> Value:
@@ -219,7 +206,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         if not isinstance(event, UnusedPart) or (event.module, event.name) not in reads:
             _tell_again(do, event)
     tell_guarded(do, events)
-    if any(isinstance(event, (Collective, ForwardTalks)) for event in events):
+    if any(isinstance(event, ForwardTalks) or _exchanges_activations(event) for event in events):
         do.emit(ForwardTalks, at=call.place, module=core)
     if cls.complete and not call.open_ended:
         unused = _unused(do, core, reads, events)
@@ -230,6 +217,8 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
             unused = _unused(do, core, reads.union(do.execution.reads[begin:]), [*events, *run.events])
         for name, part in unused:
             do.emit(UnusedPart, at=part.place, module=core, part=part, name=name)
+        for name, part in _called_without_graph(do, core, events):
+            do.emit(UnusedPart, at=part.place, module=core, part=part, name=name, without_graph=True)
 
 
 def note_unused(call: Call, core: Module, reads: set[Hashable], again: Callable[[], object]) -> None:
@@ -313,10 +302,18 @@ def _tell_again(do: LibraryContext, event: Event) -> None:
 
 
 def tell_guarded(do: LibraryContext, events: list[Event]) -> None:
-    """Log the collectives inside a forward to which a test on the rank leads in there: the others go no way astray."""
+    """Log what a forward asks of all ranks, and the GPU that it takes for its own."""
     for event in events:
-        if isinstance(event, Collective) and event.condition.difference(do.path).divergence & Divergence.RANK:
+        if isinstance(event, (Collective, StartWork, WorkDone, DeviceUsed)):
             do.execution.replay_event(event)
+
+
+def _exchanges_activations(event: Event) -> bool:
+    """It is a collective, and none under `no_grad` on what has no graph either: keys, statistics, a random order."""
+    if not isinstance(event, Collective) or not event.context.evaluating:
+        return isinstance(event, Collective)
+    given = [*((event.subject if event.sent is None else event.sent) or ())]
+    return not given or not all(isinstance(each, Tensor) and each.graph is False for each in given)
 
 
 def _unused(do: LibraryContext, core: Module, reads: set[Hashable], events: list[Event]) -> list[tuple[str, Module]]:
@@ -339,6 +336,21 @@ def _unused(do: LibraryContext, core: Module, reads: set[Hashable], events: list
     # To look for them is no use of them, also where this is done while a model around it is rehearsed.
     del do.execution.reads[begin:]
     return unused
+
+
+def _called_without_graph(do: LibraryContext, core: Module, events: list[Event]) -> list[tuple[str, Module]]:
+    """The trained layers that the forward calls under `no_grad` alone, as the keys of a contrast are made."""
+    calls = [event for event in events if isinstance(event, Forward)]
+    if do.evaluating or all(call.graph is not False for call in calls):
+        return []
+    apart = {call.module.core for call in calls if call.graph is False}
+    with_graph = {call.module.core for call in calls if call.graph is not False}
+    parts = [(name, _only_module(do.own_attribute(core, name))) for name in do.names_of(core)]
+    return [
+        (name, part)
+        for name, part in parts
+        if part in apart and not is_frozen(do, part) and _modules(do, singleton(part)).isdisjoint(with_graph)
+    ]
 
 
 def _only_module(values: Values | None) -> Module | None:

@@ -8,19 +8,20 @@ from typing import Any, TypeAlias
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.collective_taint import averaged_in, counts_rounds
+from gpudoctor.lint.analyses.extents import is_count
 from gpudoctor.lint.contents import fields_of, pairs
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState, ValueCell
-from gpudoctor.lint.domain.container import DictOf, TupleOf
+from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import Class, Instance, class_of
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult, Length, MethodResult, Operation, Widened
-from gpudoctor.lint.domain.tensor import Mark, Tensor, TensorOrigin, tensors_in
+from gpudoctor.lint.domain.tensor import Extent, Mark, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.training_step import ScaleGradients
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.library_call import LibraryContext, flatten
+from gpudoctor.lint.library_call import LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
@@ -37,6 +38,8 @@ OPERATORS: dict[type[ast.operator], str] = {
 FACTORY = TensorOrigin.FACTORY
 WHOLE = Const(-1)
 SCALING = operations("scales")
+_OF_MEANS = operations("joins") | {"add"}
+"""What makes of means what is one again, or several of them."""
 _MEASURING = operations("reduces", "measures", "answers")
 """What says how large gradients are, or whether they are numbers."""
 
@@ -59,11 +62,25 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
         result = replace(result, origin=TensorOrigin.OTHER)
     if not graphs:
         return _running_mean(do, result, operands, by)
-    mean = by == "add" and all(tensor.mean for tensor in graphs)
+    alike = all(tensor.mean for tensor in graphs)
+    mean = (alike and by in _OF_MEANS) or (by == "div" and _is_average(operands))
     divided = _divided(operands, by) if len(graphs) == 1 and by in SCALING else None
     over = _divisor(operands, by) if len(graphs) == 1 and by in SCALING else None
     known = mean or divided is not None or over is not None
     return replace(result, mean=mean, divided=divided, over=over) if known else result
+
+
+def _is_average(operands: list[Value]) -> bool:
+    """`(loss * mask).sum() / mask.sum()`, `loss.sum() / len(targets)`"""
+    total, count = operands[0], operands[-1]
+    if not isinstance(total, Tensor) or total.extent is not Extent.NUMBER or total.mean:
+        return False
+    match count.term:
+        case MethodResult(of=Tensor() as summed, method="item"):
+            count = summed
+    if isinstance(count, Tensor):
+        return count.extent is Extent.NUMBER and count.graph is False
+    return not count.is_constant and is_count(count)
 
 
 def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by: str) -> Tensor:
@@ -121,6 +138,7 @@ def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:
         TensorState.returned_means: _handed_on(do, returned) or _places(do, returned, lambda value: value.mean),
         TensorState.returned_graphs: _places(do, returned, _has_graph),
         TensorState.returned_on_cpu: _places(do, returned, _is_made_on_cpu),
+        TensorState.returned_constants: _constants(do, returned),
         TensorState.returned_gathered: _gathered(do, returned),
     }
 
@@ -156,6 +174,16 @@ def _gathered(do: LibraryContext, returned: Values) -> list[Value]:
     return [mark for loss in losses if isinstance(loss, Tensor) for mark in loss.shards if isinstance(mark, Mark)]
 
 
+def _constants(do: LibraryContext, returned: Values) -> list[Value]:
+    """What the forward has made by itself and returns beside other things, each with the place where it stands."""
+    found: list[Value] = []
+    for place, values in _parts(do, returned.single) or ():
+        only = values.single
+        if place is not None and isinstance(only, Tensor) and only.root is not None and only.origin is FACTORY:
+            found.append(TupleOf((singleton(place), values)))
+    return found
+
+
 def _parts(do: LibraryContext, returned: Value | None) -> list[tuple[Const | None, Values]] | None:
     """The parts of a container by their index, key or name, None for one that is not known; None of what is none."""
     match returned:
@@ -186,7 +214,7 @@ def as_returned(do: LibraryContext, output: Tensor, model: Module) -> Tensor:
         return output
     for cell in (
         TensorState.returned_means, TensorState.returned_graphs, TensorState.returned_on_cpu,
-        TensorState.returned_gathered,
+        TensorState.returned_constants, TensorState.returned_gathered,
     ):  # fmt: skip
         places = do.state(cls, cell)
         if places is not None:
@@ -201,6 +229,11 @@ def as_returned(do: LibraryContext, output: Tensor, model: Module) -> Tensor:
 
 def part_returned(do: LibraryContext, output: Tensor, index: object, part: Tensor) -> Tensor:
     """An entry of what a model has returned, with what is known of it."""
+    made_apart = do.state(output, TensorState.returned_constants) if _is_whole(output) else None
+    for place, values in map(items_held, map(singleton, made_apart or ())):
+        if place.single == Const(index) and isinstance(values.single, Tensor):
+            constant = values.single
+            return replace(part, root=constant.root, device=constant.device, place=constant.place, graph=False)
     return _with_gathered(do, output, replace(part, mean=True)) if _is_returned_mean(do, output, index) else part
 
 

@@ -250,6 +250,9 @@ class TensorState:
     """The same of what surely has a graph. Written and read by `loss_scale`."""
     returned_on_cpu: ValueCell[Class | Tensor] = ValueCell()
     """The same of what the forward makes on the CPU, wherever the model is. Written and read by `loss_scale`."""
+    returned_constants: ValueCell[Class | Tensor] = ValueCell()
+    """The tensors that the forward makes on its own, of which one lies on the CPU or on one GPU, with their places.
+    Written and read by `loss_scale`."""
     returned_gathered: ValueCell[Class | Tensor] = ValueCell()
     """What gathering in a forward has left in what it returns, or in those parts that are means. Written and read by
     `loss_scale`."""

@@ -16,7 +16,7 @@ from gpudoctor.diagnostic import Confidence
 class Heuristic:
     """A guess by the last part of a dotted name. `means` is what the thing is taken for, with its article."""
 
-    __slots__ = ("beginnings", "but", "confidence", "endings", "means", "names", "parts", "sure_in")
+    __slots__ = ("beginnings", "but", "confidence", "endings", "means", "names", "parts", "sure_in", "within")
 
     # Written out: these few are made at each start.
     def __init__(
@@ -30,6 +30,7 @@ class Heuristic:
         parts: tuple[str, ...] = (),
         but: tuple[str, ...] = (),
         sure_in: tuple[str, ...] = (),
+        within: tuple[str, ...] = (),
     ) -> None:
         self.means, self.confidence = means, confidence
         self.names, self.endings, self.beginnings = names, endings, beginnings
@@ -37,9 +38,13 @@ class Heuristic:
         self.parts = parts
         # How names begin that mean something else, and the libraries in which it is no guess.
         self.but, self.sure_in = but, sure_in
+        # The modules of which all classes are such.
+        self.within = within
 
     def fits(self, name: str) -> bool:
         """The name says so."""
+        if name.startswith(self.within):
+            return True
         last = name.rpartition(".")[2]
         said = last in self.names or last.endswith(self.endings) or last.startswith(self.beginnings)
         return (said or any(part in last.lower() for part in self.parts)) and not last.startswith(self.but)
@@ -50,11 +55,13 @@ _SURE, _LIKELY = Confidence.DEFINITE, Confidence.LIKELY
 OPTIMIZER = Heuristic("an optimizer", _LIKELY)
 """A class of any library that is given the parameters of a model: Lion, LAMB, Adan, SAM. What is no class clips them or
 counts them."""
+MODULES_OF_DATASETS = ("torchvision.datasets.", "torchaudio.datasets.", "torch_geometric.datasets.")
 DATASET = Heuristic(
     "a data set",
     _LIKELY,
     names=("Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"),
-    sure_in=("torch.", "torchvision."),
+    sure_in=("torch.", "torchvision.", *MODULES_OF_DATASETS),
+    within=MODULES_OF_DATASETS,
 )
 SAMPLER = Heuristic(
     "a sampler",

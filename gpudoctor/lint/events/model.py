@@ -254,6 +254,8 @@ class UnusedPart(Event):
     part: Module
     name: str
     method: str = "forward"
+    without_graph: bool = False
+    """It is called, under `no_grad` alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

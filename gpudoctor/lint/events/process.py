@@ -9,7 +9,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Parser
 from gpudoctor.lint.domain.rank import Numbers, Rank, SettingValues, Size
-from gpudoctor.lint.domain.symbols import Setting
+from gpudoctor.lint.domain.symbols import NodeProduct, Setting
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, int_of, single_of, text_of
 from gpudoctor.lint.events.event_context import Event, RankAgreement
 from gpudoctor.lint.flow.condition import Literal
@@ -84,6 +84,11 @@ class InitGroup(Event):
     def counts_nodes(self) -> bool:
         """It is told the rank as `node * gpus + local_rank`."""
         return self.rank is not None and self.rank.all(lambda told: isinstance(told, Rank) and told.formula is not None)
+
+    @property
+    def of_node_alone(self) -> bool:
+        """It is told `node * gpus` as the rank, without the number of the process in its node."""
+        return self.rank is not None and self.rank.all(lambda told: isinstance(told.term, NodeProduct))
 
 
 def meets_by_environment(method: ValueSet[Value] | None) -> bool:

@@ -124,7 +124,9 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
     keys = index.elts if isinstance(index, ast.Tuple) else [index]
     sliced = any(isinstance(each, ast.Slice) for each in keys)
     reshaped = all(isinstance(each, ast.Constant) and each.value in (None, ...) for each in keys)
-    return singleton(found if sliced or reshaped else replace(found, root=None))
+    # What a model has made beside its output is whole.
+    beside = found.root != whole.root
+    return singleton(found if sliced or reshaped or beside else replace(found, root=None))
 
 
 def _depending_on(value: Value, what: Divergence) -> Value:

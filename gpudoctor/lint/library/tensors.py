@@ -208,6 +208,13 @@ def as_loss(value: Value, made_by: str, reduced: bool = False, mean: bool = Fals
     return replace(value, origin=origin, doubtful=False, extent=Extent.NUMBER if reduced else None, mean=mean)
 
 
+def as_mean(value: Value, name: str) -> Value:
+    """What `mean` makes of all numbers of a tensor."""
+    if name != "mean" or not isinstance(value, Tensor) or value.extent is not Extent.NUMBER:
+        return value
+    return replace(value, mean=True)
+
+
 def without_graph(value: Value) -> Value:
     """The same tensor, as an operation returns it that is not differentiable."""
     return replace(value, graph=False, forwards=frozenset()) if isinstance(value, Tensor) else value
@@ -430,7 +437,8 @@ def _detach(call: Call[Tensor]) -> Values:
     tensor = call.receiver
     # A clone keeps its graph, which is why it leaks where detach would not.
     if call.name == "clone":
-        return singleton(_copied(call.do, tensor, combined(call.do, [tensor], call.place, tensor.label)))
+        copy = kept(combined(call.do, [tensor], call.place, tensor.label), tensor, call.name)
+        return singleton(_copied(call.do, tensor, copy))
     return singleton(_without_graph(call, tensor))
 
 
@@ -465,8 +473,13 @@ def _move(call: Call[Tensor]) -> Values:
             Move, subject=tensor, device=devices, call=call.name, dtype=dtype, unpinned_async=asynchronous, waits=waits
         )
     # Copies to pageable memory block the host, as `.item()` does.
-    if call.name == "cpu" and not _is_cpu(tensor.device):
-        call.emit(HostSync, call="cpu", subject=tensor)
+    if (
+        devices is not None
+        and _is_cpu(devices.single)
+        and not _is_cpu(tensor.device)
+        and "non_blocking" not in call.keywords
+    ):
+        call.emit(HostSync, call=call.name, subject=tensor)
     moved = _copied(call.do, tensor, combined(call.do, [tensor], call.place, tensor.label))
     assert isinstance(moved, Tensor)
     device = (
@@ -641,11 +654,9 @@ def _method(call: Call[Tensor]) -> Values:
         of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name, operands)
     )
     result = after_operation(call.name, operands, result)
-    result = cut(result, call.name)
-    if call.name == "mean" and isinstance(result, Tensor) and result.extent is Extent.NUMBER:
-        result = replace(result, mean=True)
+    result = as_mean(cut(result, call.name), call.name)
     # `loss.contiguous()`, `loss.float()`: the same number in another form.
-    elif tensor.mean and call.name in operations("shares"):
+    if tensor.mean and call.name in operations("shares"):
         result = _copied(call.do, tensor, result)
     return singleton(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)
 

@@ -8,8 +8,15 @@ from functools import partial
 
 from gpudoctor.lint.analyses.collective_taint import after_operation
 from gpudoctor.lint.analyses.data_parallel_replicas import reduces, takes_mean
-from gpudoctor.lint.analyses.extents import extent_by, of_extent
-from gpudoctor.lint.analyses.forward_body import FIRST_ALONE, MEETING, check_meeting, is_count, joined, root_of
+from gpudoctor.lint.analyses.extents import extent_by, is_count, of_extent
+from gpudoctor.lint.analyses.forward_body import (
+    FIRST_ALONE,
+    MEETING,
+    check_meeting,
+    joined,
+    kept,
+    root_of,
+)
 from gpudoctor.lint.analyses.loss_scale import is_mean_of_batches, of_arithmetic
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
@@ -34,6 +41,7 @@ from gpudoctor.lint.library.tensors import (
     NOT_DIFFERENTIABLE,
     agreed,
     as_loss,
+    as_mean,
     check_each_way,
     combined,
     cut,
@@ -172,11 +180,13 @@ def _operation(call: Call) -> Values:
             check_meeting(call.do, operands, call.name, call.place)
         result = of_arithmetic(call.do, result, given, last, call.place)
         if last in NOT_DIFFERENTIABLE:
-            return singleton(without_graph(of_extent(result, extent)))
+            result = without_graph(of_extent(result, extent))
+            return singleton(kept(result, operands[0], last) if operands else result)
         whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
         mean = whole and takes_mean(call.keywords.get("reduction"))
-        result = after_operation(last, given, of_extent(result, extent))
-        return singleton(joined(as_loss(cut(result, last), last, whole, mean), operands, last))
+        result = after_operation(last, given, as_mean(of_extent(result, extent), last))
+        result = joined(as_loss(cut(result, last), last, whole, mean), operands, last)
+        return singleton(kept(result, operands[0], last) if operands else result)
     return singleton(call.result(divergence=divergence_of(given)))
 
 
@@ -185,8 +195,10 @@ def _operands(call: Call) -> list[Value]:
     # `F.interpolate(x, size=shape)`: the numbers of a shape may lie anywhere.
     if call.name.rpartition(".")[2] in FIRST_ALONE:
         return definite_values(call.do, list(call.args[:1]), depth=0)
-    return definite_values(call.do, list(call.args[:1])) + definite_values(
-        call.do, [*call.args[1:], *call.keywords.values()], depth=0
+    # `torch.einsum("nc,ck->nk", [queries, keys])`
+    first = next((index for index, each in enumerate(call.args) if not each.are(Const)), 0) + 1
+    return definite_values(call.do, list(call.args[:first])) + definite_values(
+        call.do, [*call.args[first:], *call.keywords.values()], depth=0
     )
 
 

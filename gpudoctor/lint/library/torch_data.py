@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Instance, Library
+from gpudoctor.lint.domain.heuristics import MODULES_OF_DATASETS
 from gpudoctor.lint.domain.rank import as_numbers
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -34,9 +35,9 @@ from gpudoctor.manifest.effects import SkipEffect
 from gpudoctor.record import replace
 
 READY_DATASETS = (
-    "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
+    *(f"{module}*" for module in MODULES_OF_DATASETS), "torchtext.datasets.*", "torch.utils.data.TensorDataset",
     "torch.utils.data.ConcatDataset", "torch.utils.data.ChainDataset", "torch.utils.data.StackDataset",
-    "torch_geometric.datasets.*", "monai.data.Dataset", "monai.data.ArrayDataset", "monai.data.CacheDataset",
+    "monai.data.Dataset", "monai.data.ArrayDataset", "monai.data.CacheDataset",
     "monai.data.CacheNTransDataset", "monai.data.ImageDataset", "monai.data.LMDBDataset",
     "monai.data.PersistentDataset", "monai.data.SmartCacheDataset",
 )  # fmt: skip
@@ -418,6 +419,9 @@ def _kept_by_sampler(do: LibraryContext, owner: Sampler, name: str, values: Valu
         do.emit(Escape, at=place, into=SILENT_SAMPLER, values=inside)
         # Who keeps this one gets at that one, too.
         do.set_state(owner, DatasetState.inner_samplers, values)
+        if owner.inner is None and len(inside) == 1 and do.state(owner, ObjectState.as_made) is None:
+            drawing = replace(owner, inner=inside[0], distributed=inside[0].distributed)
+            do.set_state(owner, ObjectState.as_made, singleton(drawing))
     elif inside:
         kept = [each for value in inside for each in do.state(value, DatasetState.inner_samplers) or ()]
         do.emit(Escape, at=place, into="a sampler", values=(*inside, *kept))

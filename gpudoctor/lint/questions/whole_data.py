@@ -21,8 +21,8 @@ def goes_over_all(loader: Loader, when: Condition) -> bool:
     if not shares_nothing(loader.sampler, when) or not shares_nothing(loader.batch_sampler, when):
         return False
     # On these paths: `shuffle=(sampler is None)` has two answers. A sampler asks how many samples there are.
-    sampler = loader.sampler.restrict(when) if loader.sampler is not None else None
-    indexed = loader.shuffles(when) or (sampler is not None and sampler.are(Sampler))
+    samplers = [each.restrict(when) for each in (loader.sampler, loader.batch_sampler) if each is not None]
+    indexed = loader.shuffles(when) or any(each.are(Sampler) for each in samplers)
     # `else: data = None`: a loader of nothing trains nobody.
     data = [value for value in loader.dataset.restrict(when) if not value.is_none]
     return bool(data) and all(_is_whole(value, indexed) for value in data)

@@ -118,6 +118,13 @@ class RankArithmetic(Rule):
                 f"`rank` is {written} for every process: {_end_of_equals(program)}.",
                 remedy=_own_rank(program),
             )
+        elif group.of_node_alone and _is_for_each(program, group, size):
+            yield self.found(
+                group.location,
+                "`rank` is the number of the node times its GPUs, the same for every process that is started here: "
+                f"{_end_of_equals(program)}.",
+                remedy="Add the index of the process: `rank=node * gpus + index`.",
+            )
         elif isinstance(rank, Rank) and _is_beyond(rank, size):
             yield self.found(
                 group.location,

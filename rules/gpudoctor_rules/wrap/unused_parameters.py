@@ -5,6 +5,8 @@
 `DistributedDataParallel` waits for the gradient of every parameter that takes one. Those of a layer that no step uses
 get none, and the second step ends with `RuntimeError: Expected to have finished reduction in the prior iteration before
 starting a new one. This error indicates that your module has parameters that were not used in producing loss.`
+A layer that `forward` calls under `no_grad` alone gets none either, as the encoder of the keys in a contrast: it must
+be frozen before the wrap.
 Lightning's `manual_backward` asks for all of them each time: that of one network of a GAN leaves out the other.
 
 ## Fix
@@ -72,9 +74,9 @@ class UnusedParameters(Rule):
                 continue
             yield self.found(
                 unused.location,
-                f"`{unused.name}` has parameters, and `{unused.method}` never uses it: `DistributedDataParallel` waits "
-                "for their gradients, and the second step ends with a `RuntimeError`.",
-                remedy=f"Drop `{unused.name}`, freeze it before the wrap, or {how_to_search(program, wrap)}.",
+                f"`{unused.name}` has parameters, and `{unused.method}` {_left(unused)}: `DistributedDataParallel` "
+                "waits for their gradients, and the second step ends with a `RuntimeError`.",
+                remedy=_remedy(program, unused, wrap),
                 because=[(f"{name_of(wrap.wrapper)} is wrapped here", wrap.location)],
             )
 
@@ -112,6 +114,17 @@ class UnusedParameters(Rule):
                     because="some parameters had no part in the loss, and DDP waits for their gradients",
                     remedy="Remove the layers that are not used, or give the wrapper `find_unused_parameters=True`.",
                 )
+
+
+def _left(unused: UnusedPart) -> str:
+    return "calls it under `no_grad` alone" if unused.without_graph else "never uses it"
+
+
+def _remedy(program: Program, unused: UnusedPart, wrap: Wrap) -> str:
+    freeze = f"`{unused.name}.requires_grad_(False)`"
+    if unused.without_graph:
+        return f"Freeze it before the wrap: {freeze}."
+    return f"Drop `{unused.name}`, freeze it before the wrap, or {how_to_search(program, wrap)}."
 
 
 def _optimized(program: Program, wrap: Wrap) -> Iterator[Module]:

@@ -160,17 +160,17 @@ ALONE = "if dist.get_rank() == 0: dist.all_reduce(x)"
 
 
 @pytest.mark.parametrize(
-    ("gather", "line", "told"),
+    ("gather", "line", "of_some"),
     [
-        ("pass", "dist.all_reduce(x)", 0),
-        ("pass", ALONE, 1),
-        (ALONE, "x = Gather.apply(x)", 1),
-        ("dist.all_reduce(x)", "x = Gather.apply(x)", 0),
+        ("pass", "dist.all_reduce(x)", False),
+        ("pass", ALONE, True),
+        (ALONE, "x = Gather.apply(x)", True),
+        ("dist.all_reduce(x)", "x = Gather.apply(x)", False),
     ],
 )
-def test_collectives_of_some_ranks_inside_a_forward_are_told(paper, gather: str, line: str, told: int):
+def test_collectives_inside_a_forward_are_told_with_their_ranks(paper, gather: str, line: str, of_some: bool):
     events = paper(TALKING.format(gather=gather, line=line)).events(Collective)
-    assert [bool(event.rank_guards) for event in events] == [True] * told
+    assert [bool(event.rank_guards) for event in events] == [of_some]
 
 
 def test_gradients_that_are_cleared_by_the_name_of_their_parameter(paper):

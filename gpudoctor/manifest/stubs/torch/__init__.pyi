@@ -71,6 +71,11 @@ class Tensor:
     def new_zeros(self, **more): ...
     new_ones = new_full = new_empty = new_zeros
 
+    @computes(spreads=True)
+    def softmax(self, **more): ...
+    log_softmax = cumsum = cumprod = logcumsumexp = renorm = softmax
+    @computes(spreads=True, without_graph=True)
+    def argsort(self, **more): ...
     @computes(reduces=True)
     def sum(self, **more): ...
     mean = max = min = amax = amin = std = var = norm = sum
@@ -81,7 +86,7 @@ class Tensor:
     def histc(self, **more): ...
     @computes(without_graph=True)
     def argmax(self, **more): ...
-    argmin = argsort = bincount = count_nonzero = allclose = equal = argmax
+    argmin = bincount = count_nonzero = allclose = equal = argmax
     @computes(picks=True)
     def masked_select(self, **more): ...
     unique_consecutive = masked_select
@@ -100,10 +105,10 @@ class Tensor:
     def copy_(self, **more): ...
     @computes()
     def backward(self, **more): ...
-    item = tolist = numpy = type_as = register_hook = retain_grad = new = new_tensor = softmax = backward
-    log_softmax = logsumexp = logcumsumexp = cumsum = cumprod = cummax = cummin = prod = median = mode = backward
+    item = tolist = numpy = type_as = register_hook = retain_grad = new = new_tensor = logsumexp = backward
+    cummax = cummin = prod = median = mode = backward
     aminmax = nansum = nanmean = sort = msort = diff = trace = det = diag = diagonal = inverse = pinverse = backward
-    baddbmm = addbmm = mv = outer = inner = cross = lerp = renorm = adjoint = take = take_along_dim = rot90 = backward
+    baddbmm = addbmm = mv = outer = inner = cross = lerp = adjoint = take = take_along_dim = rot90 = backward
     fliplr = flipud = index_add = index_copy = index_fill = index_put = scatter_add = scatter_reduce = backward
 
 @computes(joins=True)

@@ -13,6 +13,11 @@ def linear(input, weight, **more): ...
 
 embedding = conv1d = conv2d = conv3d = cosine_similarity = linear
 
+@computes(spreads=True)
+def normalize(input, **more): ...
+
+layer_norm = group_norm = instance_norm = rms_norm = gumbel_softmax = normalize
+
 @computes(first_alone=True)
 def interpolate(input, **more): ...
 
