@@ -146,11 +146,16 @@ class Program(LogOfRanks):
         what it says, because no framework is in charge but those that the rule `knows`."""
         return self.distributed and not self.managed_by - knows
 
-    def absence(self, *, of: Value | None = None, knows: AbstractSet[str] = frozenset()) -> bool:
+    def absence(
+        self, *, of: Value | None = None, knows: AbstractSet[str] = frozenset(), to_the_end: bool = False
+    ) -> bool:
         """For a rule of absence, "nobody does X": what was not seen does not happen. The world is closed: there is an
-        entry, no framework is in charge but those that the rule `knows`, no limit was reached, no error ends the way to
-        the training, and the object that it would be done to did not go into code that was not read."""
-        if not self.whole or self.managed_by - knows or self.cut_short or self.ends_before is not None:
+        entry, no framework is in charge but those that the rule `knows`, no limit was reached before the training was
+        over, or at all where X may be done `to_the_end`, no error ends the way to the training, and the object that it
+        would be done to did not go into code that was not read."""
+        if not self.whole or self.managed_by - knows or self.ends_before is not None:
+            return False
+        if self.stops and (to_the_end or not self._is_trained) and self.cut_short:
             return False
         return of is None or of not in self.escaped
 
@@ -386,6 +391,15 @@ class Program(LogOfRanks):
         if self.stops:
             self.answers.note(Cause.LIMIT)
         return bool(self.stops)
+
+    @cached_property
+    def _is_trained(self) -> bool:
+        """It has stepped in a loop, and no limit was met in the first round of one that trains or may begin to."""
+        open_loops = {loop.identity for stop in self.stops for loop in stop.loops if not loop.pass_}
+        steps = [event for event in self.events(OptimizerStep) if event.loops]
+        begun = [event.loop for event in self.events(Iterate) if event.loop and not event.context.evaluating]
+        around = [loop for event in (*steps, *self.events(Backward)) for loop in event.loops]
+        return bool(steps) and open_loops.isdisjoint(loop.identity for loop in (*around, *begun))
 
     def cut_before(self, event: Event) -> bool:
         """A limit was reached before this: something that has to come before it may have been overlooked."""

@@ -424,7 +424,7 @@ def _models() -> Iterator[LibraryEntry]:
         losses=("loss.",),
         tools=("utils.", "data.", "scheduler.", "optim."),
     )
-    yield LibraryEntry("fvcore", harmless=("nn.",))
+    yield LibraryEntry("fvcore", harmless=("nn.",), aliases={"fvcore.common.config.": "yacs.config."})
     yield LibraryEntry("datasets", shadowed=True, harmless=ALL, shares=("distributed.",))
     yield LibraryEntry("webdataset", shadowed=True, shares=ALL)
     yield LibraryEntry("huggingface_hub safetensors sentencepiece tiktoken tokenizers", shadowed=True, harmless=ALL)

@@ -267,7 +267,8 @@ def _note(m: Interpreter, entry: ModuleFile, why: str, at: tuple[ModuleFile, ast
 
 
 def _note_at(m: Interpreter, why: str, place: Location) -> None:
-    context = EventContext(place, condition=ALWAYS, frames=m.stopped_in)
+    begun = m.stopped_in or EventContext(place)
+    context = EventContext(place, condition=ALWAYS, loops=begun.loops, frames=begun.frames)
     m.log.append(Imprecision(context=context, order=len(m.log), why=why, limit=True))
 
 

@@ -115,7 +115,7 @@ class ExecutionState(AssumedLaunch):
         "project": "The files: read once, whoever asks.",
         "statements": "Counted against the budget.",
         "stopped_at": "The statement in which a limit was met, which ends all there is.",
-        "stopped_in": "The scopes that were open there, the outermost first.",
+        "stopped_in": "How the program came there.",
         "store": "Memory, which has layers to be set apart by.",
         "watched": "Attributes whose reads somebody wants to be told: what was seen once is not unseen.",
         "written": "Cells and attributes that were ever written to: others need not be looked up, of no object.",
@@ -149,7 +149,7 @@ class ExecutionState(AssumedLaunch):
         self.habits: dict[ast.AST, Habit] = {}
         self._traits: dict[ast.AST, FunctionTraits] = {}
         self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None
-        self.stopped_in: tuple[Hashable, ...] = ()
+        self.stopped_in: EventContext | None = None
 
     # --- places and names --------------------------------------------------------------------------------------
 

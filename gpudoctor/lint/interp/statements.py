@@ -63,7 +63,7 @@ def run_block(m: Evaluator, body: Sequence[ast.stmt]) -> None:
             # The innermost statement is where the user looks.
             if m.stopped_at is None:
                 m.stopped_at = (m.frame.file, statement)
-                m.stopped_in = tuple(frame.scope for frame in m.frames)
+                m.stopped_in = m.event_context(m.place(statement))
             raise
 
 

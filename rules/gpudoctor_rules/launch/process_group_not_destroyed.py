@@ -41,7 +41,9 @@ class ProcessGroupNotDestroyed(Rule):
 
     def in_code(self, program: Program) -> Findings:
         # The word may stand in `atexit`, or on a way that was not followed.
-        if not program.absence() or program.has(DestroyGroup) or program.may_name("destroy_process_group"):
+        if program.has(DestroyGroup) or program.may_name("destroy_process_group"):
+            return
+        if not program.absence(to_the_end=True):
             return
         made = next((group for group in program.events(InitGroup) if _warns(program, group)), None)
         if made is None:

@@ -57,7 +57,7 @@ class EvaluationBuildsGraph(Rule):
     def in_code(self, program: Program) -> Findings:
         # Frameworks switch gradients off around the user's validation; these leave the loop to the user, or their own
         # was followed.
-        if not program.absence(knows=program.leaving("loop")):
+        if not program.absence(knows=program.leaving("loop"), to_the_end=True):
             return
         calls: dict[Location, list[tuple[Forward, Loop]]] = {}
         for call in program.events(Forward):

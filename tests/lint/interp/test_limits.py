@@ -158,6 +158,37 @@ def test_an_item_that_takes_long_is_followed_in_part(paper, monkeypatch: pytest.
     assert not found.events(Mixed), "what was not followed may have moved them"
 
 
+TRAINS = """
+import torch
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def train():
+    for batch in torch.utils.data.DataLoader([1.0]):
+        model(batch).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "trained"),
+    [
+        ("train()\n" + "x = 1\n" * 200, True),
+        ("for epoch in range(9):\n    train()\n" + "    x = 1\n" * 60, True),
+        ("for epoch in range(9):\n    train()\n" + "    x = 1\n" * 200, False),
+        ("train()\nfor batch in torch.utils.data.DataLoader([1.0]):\n" + "    x = 1\n" * 200, False),
+    ],
+    ids=["behind it", "second epoch", "first epoch", "before another one"],
+)
+def test_a_limit_behind_the_training_hides_nothing_of_it(
+    paper, monkeypatch: pytest.MonkeyPatch, behind: str, trained: bool
+):
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 100)
+    program = paper(TRAINS + behind).program
+    assert program.stops
+    assert program.absence() is trained
+    assert not program.absence(to_the_end=True)
+
+
 def test_too_many_events_end_the_execution(paper, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(execution_state, "MAX_EVENTS", 10)
     found = paper("import torch\nmodel = torch.nn.Linear(1, 1)\n" + "model(torch.zeros(1, 1))\n" * 20)

@@ -7,6 +7,7 @@ import enum
 import functools
 import types
 import typing
+import weakref
 
 Item = typing.TypeVar("Item", covariant=True)
 
@@ -287,3 +288,24 @@ claim(same.number == 7 and (counted + Count(1)).number == 8 and (2 * counted).nu
 claim(Count(1) < Count(2) and Count(2) > Count(1) and not Count(2) < Count(1))
 claim(Count(1) == Count(1) and Count(1) != Count(2) and not isinstance(1, Count) and not isinstance("1", Count))
 claim(7 in counted and 3 not in counted)
+
+
+class Owner:
+    def __init__(self):
+        self.part = Part()
+        self.part.owner = weakref.proxy(self)
+        self.part.reference = weakref.ref(self)
+        self.number = 5
+
+
+class Part:
+    def number(self):
+        return self.owner.number
+
+    def whose(self):
+        return self.reference()
+
+
+owner = Owner()
+owner.number += 1
+claim(owner.part.number() == 6 and owner.part.whose() is owner)

@@ -1,0 +1,1 @@
+"""Parts that detectron2 and SlowFast have in common."""
