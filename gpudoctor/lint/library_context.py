@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import Flag, Ternary, ValueCell, ValueTable
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import ChosenCall, Class, Generator
 from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Unknown, Value, Values
@@ -185,6 +186,9 @@ class ProjectModules(Protocol):
 
     def named_by_itself(self, key: str) -> list[str]:
         """The dotted names that stand under this key in setting files of the project, in no section or in one."""
+
+    def complete(self, table: DictOf, key: Value | None) -> None:
+        """What a table may have under a key is asked: import what registers things and has waited to be asked."""
 
     def is_before(self, library: str, version: Sequence[int]) -> bool:
         """The project is installed with an older version of a library than this one."""

@@ -34,6 +34,7 @@ from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.container import DictOf
     from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.domain.rank import Rank, Size
     from gpudoctor.lint.events.event_context import Event
@@ -172,6 +173,10 @@ class Evaluator(ExecutionState, LibraryContext):
     @abstractmethod
     def import_named(self, name: str, node: ast.AST) -> Value:
         """Import a module by its dotted name."""
+
+    @abstractmethod
+    def complete(self, table: DictOf, key: Value | None) -> None:
+        """Before it is said what a table has: import what waits, where it registers something."""
 
     @abstractmethod
     def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:

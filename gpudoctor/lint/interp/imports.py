@@ -13,9 +13,12 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.contents import possible_pairs
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, Method, ProjectModule
+from gpudoctor.lint.domain.container import DictOf
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, LazyImport, Library, Method, ProjectModule
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
@@ -30,6 +33,7 @@ from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile, Package
 
+_DECORATED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MODULE_BODY = "<module>"
 """The name of the frame of a module's body."""
 
@@ -272,6 +276,46 @@ def begin(m: Evaluator, module: ProjectModule) -> None:
     if outermost:
         m.imported_statements += m.statements - m.importing_since
         m.importing_since = None
+
+
+def complete(m: Evaluator, table: DictOf, key: Value | None) -> None:
+    """Before it is said what a table has: execute the modules that wait and register something, where what is asked for
+    may be among that. Those that the program has imported last are nearest to it."""
+    # Who registers asks for the table as well.
+    waiting = [*reversed(m.pending.items())] if m.importing_since is None else []
+    while waiting and m.spent_on_imports < 2 * MAX_EAGER_IMPORTS and _may_lack(m, table, key):
+        scope, file = waiting.pop(0)
+        if scope in m.pending and _registers(m, file):
+            m.looked_up += 1
+            begin(m, ProjectModule(scope, file.name))
+
+
+def _may_lack(m: Evaluator, table: DictOf, key: Value | None) -> bool:
+    """It is a table of classes and functions, of such tables or of nothing yet, and may have been asked too early."""
+    entries = possible_pairs(m, table)
+    if m.state(table, ContainerState.more) is not None or any(name.single == key for name, _ in entries):
+        return False
+    return all(held.are(Class, Function, DictOf) for _, held in entries)
+
+
+def _registers(m: Evaluator, file: ModuleFile) -> bool:
+    """It has something at the top of it decorated by what another file of the project has."""
+    body = file.source.tree.body
+    decorators = (each for node in body if isinstance(node, _DECORATED) for each in node.decorator_list)
+    names = set(map(_root_of, decorators))
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and any((each.asname or each.name) in names for each in node.names)
+        and m.project.find(file, node.module or "", node.level) is not None
+        for node in body
+    )
+
+
+def _root_of(node: ast.expr) -> str:
+    """The name that a decorator begins with: `MODELS` of `@MODELS.register("net")`."""
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 _ROOM_EVERY = 10

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Hashable, Sequence
 
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.function import Class, Generator, ProjectModule
 from gpudoctor.lint.domain.symbols import PlaceOnDisk
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, singleton
@@ -86,6 +86,10 @@ class Interpreter(Evaluator):
 
     def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
         return imports.load_defining(self, name, most, node)
+
+    def complete(self, table: DictOf, key: Value | None) -> None:
+        if self.waits:
+            imports.complete(self, table, key)
 
     def item_at(self, value: Value, index: Values, node: ast.AST) -> Values:
         return items.item_at(self, value, index, node)

@@ -246,6 +246,7 @@ def _is_chosen(key: Value | None) -> bool:
 
 def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Values:
     """The value under a key, or all that it may be."""
+    m.complete(value, key)
     known = possible_pairs(m, value)
     if is_key(key):
         for each, held in known:

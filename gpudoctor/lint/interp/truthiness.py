@@ -460,6 +460,7 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location)
     if answer is not None:
         return answer
     if isinstance(right, DictOf):
+        m.complete(right, left)
         keys = known_keys(m, right)
         # Another settings file may have what is not in this one.
         if keys is not None and (left in keys or not may_have_more(m, right)):

@@ -355,6 +355,7 @@ def _by_class(call: Call) -> Values:
 @MODELS.method(DictOf, "get", "pop", "setdefault", "__getitem__", "__getattr__")
 def _dict_get(call: Call[DictOf]) -> Values:
     key = call.first
+    call.do.modules.complete(call.receiver, key)
     entries = pairs(call.do, call.receiver) or []
     for each, value in entries:
         if key is not None and each.single == key:

@@ -172,6 +172,19 @@ def plain_folders(folder: str) -> list[str]:
 
 
 @question
+def distributions_beside(root: str) -> list[str]:
+    """The other folders of a larger project that are installed each for itself, as the root is."""
+    above = os.path.dirname(root)
+    if _is_shared(above) or not _is_marked(above):
+        return []
+    return [folder for folder in plain_folders(above) if folder != root and _is_marked(folder)]
+
+
+def _is_marked(folder: str) -> bool:
+    return any(_is_marker(os.path.join(folder, marker)) for marker in _MARKERS)
+
+
+@question
 def holds_python(folder: str) -> bool:
     """The folder, or one directly below it, holds Python files; otherwise it is data and no package."""
     entries = list(_scan(folder))

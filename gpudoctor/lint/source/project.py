@@ -12,6 +12,7 @@ from gpudoctor.lint.source.documented_starts import DocumentedStarts
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.file_queries import folder_above, is_file, is_folder, real_path
 from gpudoctor.lint.source.layout import (
+    distributions_beside,
     folders_in,
     holds_python,
     is_inside,
@@ -330,8 +331,11 @@ class Project:
         return next((module for module in found if isinstance(module, ModuleFile)), None)
 
     def _installed_in_place(self, parts: list[str]) -> ModuleFile | None:
-        """A module that only one folder below the root can mean: `pip install -e ./packages`, `cd code; python …`."""
-        found = [self._under(folder, parts) for folder in plain_folders(self._root)]
+        """A module that only one folder can mean, below the root or beside it: `pip install -e ./packages`,
+        `cd code; python …`, `pip install -e core -e training`."""
+        beside = distributions_beside(self._root)
+        self._outside = tuple(dict.fromkeys((*self._outside, *beside)))
+        found = [self._under(folder, parts) for folder in (*plain_folders(self._root), *beside)]
         files = [module for module in found if isinstance(module, ModuleFile)]
         return files[0] if len(files) == 1 else None
 

@@ -396,6 +396,47 @@ def test_enough_was_imported_and_what_only_defines_things_waits_to_be_asked(pape
     paper(ZOO)
 
 
+TABLE_OF_CLASSES = """
+    import zoo
+    reveal(zoo.TABLES["nets"].get("second"))  #: Second
+    # file: zoo/__init__.py
+    from .registry import TABLES
+    from .long import *
+    from .unasked import *
+    from .asked import *
+    # file: zoo/registry.py
+    from collections import defaultdict
+    TABLES = defaultdict(dict)
+    def register(name):
+        def put(cls):
+            TABLES["nets"][name] = cls
+            return cls
+        return put
+    # file: zoo/long.py
+    one, two, three, four = 1, 2, 3, 4
+    five, six = 5, 6
+    five, six = 5, 6
+    five, six = 5, 6
+    five, six = 5, 6
+    # file: zoo/asked.py
+    from .registry import register
+    @register("second")
+    class Second:
+        pass
+    # file: zoo/unasked.py
+    from .registry import register
+    reveal("unasked")  #: never
+    @register("third")
+    class Third:
+        pass
+    """
+
+
+def test_what_waits_and_registers_is_executed_when_its_table_is_asked(paper, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(imports, "MAX_EAGER_IMPORTS", 10)
+    paper(TABLE_OF_CLASSES)
+
+
 LATE_IMPORT = """
     import torch
     import torch.distributed as dist

@@ -126,6 +126,13 @@ class TestAbsolute:
         assert find("train.py", "kit") == "first/kit/__init__.py"
         assert find("train.py", "two") is None, "two folders could be meant"
 
+    def test_installed_in_place_beside_the_root(self) -> None:
+        lay("pyproject.toml", "train/setup.py", "train/train.py", "core/setup.py", "core/kit/__init__.py", "old/two.py")
+        Path("train/setup.py").write_text("import setuptools")
+        Path("core/setup.py").write_text("import setuptools")
+        assert find("train/train.py", "kit") == "core/kit/__init__.py"
+        assert find("train/train.py", "two") is None, "nobody installs that folder"
+
     def test_root_that_is_a_package_by_another_name(self) -> None:
         lay("kit-main/pyproject.toml", "kit-main/__init__.py", "kit-main/train.py", "kit-main/loader/data.py")
         lay("kit-main/loader/__init__.py", "kit-main/numpy.py")
