@@ -128,7 +128,18 @@ class Run(Command):
         of_launcher = options.virtual_gpus and not options.nproc_per_node and given is None and not options.module
         if suspicions and of_launcher and _starts_its_ranks(suspicions.result()):
             job = _job(options, None)
-        order = _order(job, options, given)
+        order = Order(
+            command=job.command,
+            hang_after=float(options.hang_after),
+            kill_on_hang=options.kill_on_hang,
+            steps=options.steps,
+            trace=bool(options.trace),
+            virtual_gpus=options.virtual_gpus,
+            skip_kernels=tuple(options.skip_kernels),
+            virtual_nodes=options.virtual_nodes,
+            slurm=job.slurm,
+            given=given,
+        )
         faults = Faults()
         recording = observe(order, lambda waiting: _tell_hang(waiting, options.color), faults)
         if given is not None and not given.reports:
@@ -169,21 +180,6 @@ class _Job:
     command: tuple[str, ...]
     script: str
     slurm: SlurmTasks | None = None
-
-
-def _order(job: _Job, options: argparse.Namespace, given: Given | None) -> Order:
-    return Order(
-        command=job.command,
-        hang_after=float(options.hang_after),
-        kill_on_hang=options.kill_on_hang,
-        steps=options.steps,
-        trace=bool(options.trace),
-        virtual_gpus=options.virtual_gpus,
-        skip_kernels=tuple(options.skip_kernels),
-        virtual_nodes=options.virtual_nodes,
-        slurm=job.slurm,
-        given=given,
-    )
 
 
 def _job(options: argparse.Namespace, ranks: int | None) -> _Job:

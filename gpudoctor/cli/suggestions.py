@@ -37,16 +37,12 @@ def suggestions(words: Sequence[str]) -> list[Suggestion] | None:
 def _fitting(before: Sequence[str], current: str) -> Iterable[Suggestion] | None:
     command = next((word for word in before if not word.startswith("-")), None)
     if command is None:
-        return _TOP if current.startswith("-") else _commands()
+        return _TOP if current.startswith("-") else (Suggestion(name, summary) for name, summary in COMMANDS.items())
     if command not in COMMANDS:
         return ()
     parser = argparse.ArgumentParser()
     command_named(command).declare(parser)
     return _of_command(parser, before[before.index(command) + 1 :], current)
-
-
-def _commands() -> Iterator[Suggestion]:
-    return (Suggestion(name, summary) for name, summary in COMMANDS.items())
 
 
 def _of_command(parser: argparse.ArgumentParser, before: Sequence[str], current: str) -> Iterable[Suggestion] | None:
@@ -57,14 +53,10 @@ def _of_command(parser: argparse.ArgumentParser, before: Sequence[str], current:
     if current.startswith("-") and "--" not in before:
         name, sign, value = current.partition("=")
         if not sign or name not in options:
-            return _options(parser)
+            return (Suggestion(name, action.help or "") for action in parser._actions for name in action.option_strings)
         found = _values(options[name], value)
         return found and [Suggestion(f"{name}={each.word}", each.meaning) for each in found]
     return _of_position(parser, _positions(before, options), current)
-
-
-def _options(parser: argparse.ArgumentParser) -> Iterator[Suggestion]:
-    return (Suggestion(name, action.help or "") for action in parser._actions for name in action.option_strings)
 
 
 def _takes_value(action: argparse.Action) -> bool:

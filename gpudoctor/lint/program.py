@@ -329,7 +329,7 @@ class Program(LogOfRanks):
         """Its process group has one member, or is PyTorch's `fake` one: distributed code is tried in one process."""
         # A device mesh made later takes the group that there is.
         groups = [group for group in self.events(InitGroup) if group.is_own]
-        return bool(groups) and all(_has_one_member(group) for group in groups)
+        return bool(groups) and all(group.number_of_ranks == 1 or group.only_backend == "fake" for group in groups)
 
     @cached_property
     def names(self) -> UsedNames:
@@ -552,10 +552,6 @@ class Program(LogOfRanks):
 
 
 _STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.SLURM: "slurm"}
-
-
-def _has_one_member(group: InitGroup) -> bool:
-    return group.number_of_ranks == 1 or group.only_backend == "fake"
 
 
 def _in_text(place: Location | None) -> tuple[str, int, int]:

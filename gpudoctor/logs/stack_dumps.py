@@ -82,16 +82,12 @@ class StackDumpReader:
         fatal = self._fatal.get(by)
         if fatal is None:
             yield StackDump(stack.by, stack.at, stack.thread, tuple(stack.frames))
-        elif stack.current or _of_program(stack):
+        elif stack.current or stack.frames[-1].function == "<module>":
             # The thread in which it happened, or, where none is told, the one in which the program runs.
             del self._fatal[by]
             yield LoggedCrash(by, fatal[0], "Fatal Python error", fatal[1], tuple(reversed(stack.frames)))
         else:
             self._threads[by].append(stack)
-
-
-def _of_program(stack: _OpenStack) -> bool:
-    return stack.frames[-1].function == "<module>"
 
 
 def _frame(found: re.Match[str]) -> LoggedFrame:

@@ -27,7 +27,7 @@ _TORCH = {"version": "torch", "cuda": "CUDA in torch", "rocm": "ROCm in torch", 
 def surroundings(old: ProbeReport, new: ProbeReport) -> Iterator[str]:
     """A sentence for each difference, the machine first."""
     yield from _ranks(old, new)
-    before, after = (_by_host(report) for report in (old, new))
+    before, after = ({machine.host: machine for machine in report.machine} for report in (old, new))
     if len(before) == len(after) == 1:
         yield from _machines(next(iter(before.values())), next(iter(after.values())))
         return
@@ -46,10 +46,6 @@ def _setup(report: ProbeReport) -> str:
     if not report.world_size:
         return "no ranks"
     return f"{report.world_size} ranks on {report.device or '?'} over {report.backend or '?'}"
-
-
-def _by_host(report: ProbeReport) -> dict[str, ProbedMachine]:
-    return {machine.host: machine for machine in report.machine}
 
 
 def _machines(old: ProbedMachine, new: ProbedMachine) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpudoctor.probe.inventory.speeds import nvlink_speed
 from gpudoctor.probe.measurement_plan import World
-from gpudoctor.probe.results import Bandwidth, Check, Link, ProbedMachine, StepResult, Utilisation, Verdict
+from gpudoctor.probe.results import Bandwidth, Check, ProbedMachine, StepResult, Utilisation, Verdict
 from gpudoctor.probe.step_figures import efficiency_range, noisy
 from gpudoctor.record import dataclass
 
@@ -56,13 +56,9 @@ def connection(machines: Sequence[ProbedMachine]) -> Band | None:
         return None
     if all(kind.startswith("NV") for kind in kinds):
         return NVLINK
-    direct = all(_direct(link) for machine in machines for link in machine.links)
+    direct = all(link.p2p.value in (True, "ok", "OK", "yes", None) for machine in machines for link in machine.links)
     near = all(kind.startswith("NV") or kind in ("PIX", "PXB", "PHB") for kind in kinds)
     return SWITCH if near and direct else FAR
-
-
-def _direct(link: Link) -> bool:
-    return link.p2p.value in (True, "ok", "OK", "yes", None)
 
 
 def judged(

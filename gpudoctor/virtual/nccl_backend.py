@@ -41,7 +41,7 @@ from gpudoctor.virtual.nccl_refusals import (
     refuse_tensor,
 )
 from gpudoctor.virtual.ordinals import VirtualGpus
-from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, place_of
+from gpudoctor.virtual.residence import HOST, UNKNOWN, place_of
 
 _UNTIL_THE_END: list[Any] = []
 """What exchanges. Before torch 2.8 or so it ends with Python locked, for which its own threads may still wait: it ends
@@ -333,7 +333,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         if operation is not None:
             refuse_operation(operation, tensors)
         if not between_two:
-            self._communicators.connect(_first_known(places))
+            self._communicators.connect(next((place for place in places if place is not UNKNOWN), UNKNOWN))
 
     @property
     def _serves_host(self) -> bool:
@@ -360,7 +360,3 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
 
 VirtualNccl.Options = NcclOptions
 VirtualNccl.NCCLConfig = NcclConfig
-
-
-def _first_known(places: Sequence[DevicePlace]) -> DevicePlace:
-    return next((place for place in places if place is not UNKNOWN), UNKNOWN)

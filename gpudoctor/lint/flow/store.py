@@ -62,7 +62,8 @@ class Store(Generic[V]):
         now = self.now
         names = self._names.setdefault(owner, {})
         for rest, values in held:
-            now[_key_of(owner, rest)] = values
+            key: Hashable = (owner, *rest)
+            now[key] = values
             if len(rest) == 1 and isinstance(rest[0], str):
                 names[rest[0]] = None
 
@@ -167,10 +168,6 @@ class Store(Generic[V]):
             if any([part is not joined and part != joined for part in parts[1:]]):  # noqa: C419, a list is quicker here
                 joined = union([part.guarded_by(when, met) for part, (when, met) in zip(parts, guards, strict=True)])
             self.set(key, widen(key, joined))
-
-
-def _key_of(owner: Hashable, rest: tuple[Hashable, ...]) -> Hashable:
-    return (owner, *rest)
 
 
 class _Open(Generic[V]):

@@ -64,11 +64,6 @@ OPERATORS: dict[type[ast.operator], str] = {
 NOUGHT = Const(0)
 
 
-def answer(literal: Literal) -> Value:
-    """The truth of a literal."""
-    return Truth(literal)
-
-
 def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None:
     """Ranks and sizes: `rank % gpus` is a local rank, `node * gpus + local` a global one."""
     match op, left, right:

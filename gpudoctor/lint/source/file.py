@@ -174,7 +174,7 @@ class Unreadable:
     @property
     def is_newer(self) -> bool:
         """A newer Python than this one reads it."""
-        return bool(self.needs_python) and _version(self.needs_python) > sys.version_info[:2]
+        return bool(self.needs_python) and tuple(map(int, self.needs_python.split("."))) > sys.version_info[:2]
 
     @property
     def location(self) -> Location:
@@ -340,10 +340,6 @@ def _printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
 
 
 def _read(path: str) -> bytes | str:

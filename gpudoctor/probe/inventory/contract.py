@@ -150,7 +150,7 @@ def _system(inventory: own.Inventory) -> Iterator[tuple[str, Fact]]:
         elif each.name == "xids":
             yield each.name, fact(value.then(lambda found: tuple(f"{xid.pci}: {xid.code} {xid.text}" for xid in found)))
         elif each.name in ("memlock", "nofile", "nproc"):
-            yield each.name, fact(_limit(value))
+            yield each.name, fact(value.then(lambda limit: "unlimited" if limit.soft is None else limit.soft))
         else:
             yield each.name, fact(value) if isinstance(value, Field) else Fact(value)
     yield "interfaces", Fact([_interface(each) for each in inventory.network.interfaces])
@@ -160,10 +160,6 @@ def _system(inventory: own.Inventory) -> Iterator[tuple[str, Fact]]:
     )
     yield "host_address", fact(inventory.network.host_address)
     yield "not_finished", Fact(list(inventory.trouble))
-
-
-def _limit(field: Field[own.Limit]) -> Field[Any]:
-    return field.then(lambda limit: "unlimited" if limit.soft is None else limit.soft)
 
 
 def _interface(each: own.Interface) -> str:

@@ -34,17 +34,13 @@ def parse(value: str) -> Choice:
     entries: list[int | str] = []
     by_name = value.startswith(("GPU-", "MIG-"))
     for text in value.split(","):
-        entry = _name(text, value[:4]) if by_name else _index(text)
+        entry = (text.strip() if text.strip().startswith(value[:4]) else None) if by_name else _index(text)
         if entry is None or (isinstance(entry, int) and entry < 0):
             return Choice(tuple(entries), _stopped(text, len(entries)))
         if entry in entries:
             return Choice((), f"{text.strip()!r} stands there twice: CUDA then shows no GPU at all", twice=True)
         entries.append(entry)
     return Choice(tuple(entries))
-
-
-def _name(text: str, prefix: str) -> str | None:
-    return text.strip() if text.strip().startswith(prefix) else None
 
 
 def _index(text: str) -> int | None:

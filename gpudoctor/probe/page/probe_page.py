@@ -95,7 +95,7 @@ def page_of(report: ProbeReport) -> str:
         report=report,
         checks=sorted(report.checks, key=lambda check: _URGENT.index(check.verdict)),
         counts={verdict: sum(check.verdict is verdict for check in report.checks) for verdict in _URGENT},
-        heading=_heading(report),
+        heading=", ".join(f"{machine.host}: {_models(machine)}" for machine in report.machine) or "no machine",
         changes=_changes(report),
         speechless=speechless,
         workloads=_by_workload(report.steps),
@@ -135,10 +135,6 @@ def _environment() -> Environment:
         hidden_facts=_ELSEWHERE,
     )
     return found
-
-
-def _heading(report: ProbeReport) -> str:
-    return ", ".join(f"{machine.host}: {_models(machine)}" for machine in report.machine) or "no machine"
 
 
 def _models(machine: ProbedMachine) -> str:

@@ -150,11 +150,7 @@ def keep_collectives() -> None:
     if not records_all() or any(name in os.environ for name in _KEEPS):
         return
     # Who is asked by the name of another version says so on standard error, or does not hear it.
-    os.environ[_KEEPS[_version() < _RENAMED]] = str(_KEPT)
-
-
-def _version() -> tuple[int, ...]:
-    return tuple(int(number) for number in torch.__version__.split(".")[:2])
+    os.environ[_KEEPS[tuple(int(number) for number in torch.__version__.split(".")[:2]) < _RENAMED]] = str(_KEPT)
 
 
 def _members() -> dict[str, list[int]]:

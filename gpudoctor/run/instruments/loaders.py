@@ -290,7 +290,7 @@ class _WatchedPass:
             gradient=_nodes_built() > self._nodes if _COUNTS_NODES else torch.is_grad_enabled(),
             training=_training(self._state),
             digest=self._digest.hexdigest(),
-            places=_packed(self._places),
+            places=base64.b64encode(zlib.compress(self._places.tobytes(), 1)).decode(),
             samples=self._samples,
             prints=self._prints,
             noise=self._noise,
@@ -352,10 +352,6 @@ def _training(state: State) -> bool | None:
 def _generator() -> str:
     """A name for the state of torch's generator."""
     return hashlib.blake2b(content_of(torch.get_rng_state()), digest_size=8).hexdigest()
-
-
-def _packed(places: array[int]) -> str:
-    return base64.b64encode(zlib.compress(places.tobytes(), 1)).decode()
 
 
 def _by_place(loader: Any) -> bool:

@@ -60,12 +60,8 @@ class InPlaceCollectiveResultUsed(Rule):
                 message=_message(event),
                 remedy=_remedy(event),
                 because=[(f"it is {event.use} here", event.location)],
-                repair=_drop(event),
+                repair=None if event.asynchronous else Repair("Drop the assignment", (Unassign(event.collective_at),)),
             )
-
-
-def _drop(event: ResultUsed) -> Repair | None:
-    return None if event.asynchronous else Repair("Drop the assignment", (Unassign(event.collective_at),))
 
 
 def _message(event: ResultUsed) -> str:

@@ -289,15 +289,11 @@ def _why(event: Forward) -> str:
     return "DDP may exchange buffers or rearrange its buckets in a forward, and then it waits for the others."
 
 
-def _trains(event: Forward) -> bool:
-    return event.training is True and event.graph is True and not event.context.evaluating
-
-
 def _remedy(event: Forward) -> str:
     if _wrapper(event).wrapped_by(WrapperKind.FSDP):
         return _TOGETHER
     # Inside the wrapper nothing averages the gradients that are to come.
-    if _trains(event):
+    if event.training is True and event.graph is True and not event.context.evaluating:
         return "Let every rank make this call, or none: the gradients are averaged over all of them."
     # Without FSDP the parameters are whole on each rank, so one rank can do it alone.
     return f"Call the model inside the wrapper: `{_label(event)}.module(...)`, or pass that to the function."

@@ -101,7 +101,7 @@ class BackendForOtherDevice(Rule):
     def _fails(self, group: InitGroup, wrap: Wrap, case: Condition) -> Finding:
         return self.found(
             group.location,
-            f"{_named(wrap)} stays on the CPU where {case!r}, and "
+            f"{name_of(wrap.inner.core)} stays on the CPU where {case!r}, and "
             "NCCL works on GPUs only: every rank then ends with an error.",
             remedy='Choose the backend with the device: `"nccl" if device.type == "cuda" else "gloo"`.',
             because=[("the model is wrapped here", wrap.location)],
@@ -136,7 +136,3 @@ def _reduced_by_hand(program: Program) -> tuple[Value, Collective] | None:
         if event.of_all_ranks and calls and all(on_gpu(each.device) for each in calls):
             return owners[0], event
     return None
-
-
-def _named(wrap: Wrap) -> str:
-    return name_of(wrap.inner.core)
