@@ -103,7 +103,8 @@ class Rule:
     clears a suspicion: attributes, as `ended_well`, or `ranks.saves` for something in the list of some rank, or that
     one is not so, as `not distributed`. Empty: silence clears nothing."""
     stops: ClassVar[bool] = False
-    """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
+    """The program crashes or hangs where the mistake is made; others go on and come to something wrong. What has a
+    `crash` does, if it does not say otherwise."""
     reveals: ClassVar[tuple[str, ...]] = ()
     """Rules that have nothing to say until the mistake is fixed, and may then: the fix is none of their making."""
     since_torch: ClassVar[str] = ""
@@ -130,6 +131,8 @@ class Rule:
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__module__.rpartition(".")[2].replace("_", "-")
+        if "stops" not in vars(cls):
+            cls.stops = bool(cls.crash)
 
     def in_code(self, program: Program) -> Findings:
         """The places where `program` makes this mistake."""

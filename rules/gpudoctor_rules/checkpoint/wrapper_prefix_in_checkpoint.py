@@ -54,7 +54,6 @@ class WrapperPrefixInCheckpoint(Rule):
         'RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in state_dict: "weight". Unexpected '
         'key(s) in state_dict: "module.weight".',
     )
-    stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (Save, LoadState)

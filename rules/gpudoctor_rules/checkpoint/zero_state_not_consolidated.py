@@ -40,7 +40,6 @@ class ZeroStateNotConsolidated(Rule):
     code = "GPU606"
     severity = Severity.ERROR
     errors = ("RuntimeError: Optimizer state has not been consolidated on this rank.",)
-    stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     of_ranks = True

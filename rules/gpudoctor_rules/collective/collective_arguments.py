@@ -80,7 +80,6 @@ class CollectiveArguments(Rule):
         "TypeError: broadcast() missing 1 required positional argument: 'src'",
         "TypeError: Invalid function argument. Expected parameter tensor_list of type List[torch.Tensor]",
     )
-    stops = True
     shows_when = ("ended_well",)
     of_ranks = True
     needs = (Collective,)

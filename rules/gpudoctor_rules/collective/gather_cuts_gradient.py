@@ -38,7 +38,6 @@ class GatherCutsGradient(Rule):
     code = "GPU507"
     severity = Severity.ERROR
     errors = ("RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",)
-    stops = True
     shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Backward,)

@@ -43,7 +43,6 @@ class InPlaceCollectiveResultUsed(Rule):
         "TypeError: unsupported operand type(s) for /: 'NoneType' and 'int'",
         "TypeError: unsupported operand type(s) for /: 'Work' and 'int'",
     )
-    stops = True
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
     needs = (ResultUsed,)

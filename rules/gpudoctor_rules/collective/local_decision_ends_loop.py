@@ -60,7 +60,6 @@ class LocalDecisionEndsLoop(Rule):
     code = "GPU503"
     severity = Severity.WARNING
     errors = (*STUCK, REFUSED)
-    stops = True
     crash = CrashText(
         REFUSED,
         because="Lightning goes on to the next batch where it returns None, and the other ranks do not",

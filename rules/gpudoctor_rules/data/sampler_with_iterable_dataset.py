@@ -37,7 +37,6 @@ class SamplerWithIterableDataset(Rule):
         "ValueError: DataLoader with IterableDataset: expected unspecified sampler option, but got "
         "sampler=<torch.utils.data.distributed.DistributedSampler object",
     )
-    stops = True
     shows_when = ("ended_well",)
     needs = (MakeLoader,)
     looks_at = ((MakeLoader, "of_stream"),)

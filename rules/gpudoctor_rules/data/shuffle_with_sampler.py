@@ -41,7 +41,6 @@ class ShuffleWithSampler(Rule):
     code = "GPU303"
     severity = Severity.ERROR
     errors = ("ValueError: sampler option is mutually exclusive with shuffle",)
-    stops = True
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
     needs = (MakeLoader,)

@@ -56,7 +56,6 @@ class DeviceIdsMismatch(Rule):
         "ValueError: device_ids can only be None or contain a single element.",
         *TWO_DEVICES,
     )
-    stops = True
     shows_when = ("ended_well",)
     needs = (Forward, Wrap)
     crash = CrashText(

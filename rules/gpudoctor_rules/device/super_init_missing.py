@@ -34,7 +34,6 @@ class SuperInitMissing(Rule):
     code = "GPU214"
     severity = Severity.ERROR
     errors = ("AttributeError: cannot assign module before Module.__init__() call",)
-    stops = True
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
     needs = (ModuleClassFlaw,)

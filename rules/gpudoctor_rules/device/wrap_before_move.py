@@ -46,7 +46,6 @@ class WrapBeforeMove(Rule):
         "single-device/multiple-device GPU modules or CPU modules, but got device_ids [0], output_device 0, and "
         "module parameters {device(type='cpu')}.",
     )
-    stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (InitGroup, Wrap)

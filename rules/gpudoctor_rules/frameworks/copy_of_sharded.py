@@ -48,7 +48,6 @@ class CopyOfSharded(Rule):
         "AssertionError: FSDP does not support deepcopy. Please use state dict for serialization.",
         "RuntimeError: Error(s) in loading state_dict for FSDPTransformer",
     )
-    stops = True
     shows_when = ("ranks.optimizers.sharded",)
     needs = (ShardingRefused,)
     crash = (

@@ -40,7 +40,6 @@ class DeepspeedBatchArithmetic(Rule):
         "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
         "gradient_acc_step * world_size",
     )
-    stops = True
     shows_when = ("ranks.engines",)
     needs = (UseManaged,)
     crash = CrashText("Check batch related parameters", remedy="Leave `train_batch_size` out: DeepSpeed computes it.")

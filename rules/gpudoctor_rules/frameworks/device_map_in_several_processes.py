@@ -53,7 +53,6 @@ class DeviceMapInSeveralProcesses(Rule):
         "than the one you're training on",
     )
     fix_safety = Safety.UNSAFE
-    stops = True
     shows_when = ("distributed", "ranks.accelerators")
     of_ranks = True
     needs = (SpreadByMap,)

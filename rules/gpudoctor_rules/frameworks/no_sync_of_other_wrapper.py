@@ -53,7 +53,6 @@ class NoSyncOfOtherWrapper(Rule):
         "AttributeError: 'FSDPNet' object has no attribute 'no_sync'",
         "AssertionError: no_sync context manager is incompatible with gradient partitioning logic of ZeRO stage 2",
     )
-    stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ranks.optimizers.sharded",)
     needs = (GradientSync, WrapperMissed)

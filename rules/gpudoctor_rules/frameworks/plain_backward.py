@@ -35,7 +35,7 @@ https://lightning.ai/docs/fabric/stable/api/fabric_methods.html#backward.
 
 from __future__ import annotations
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import Value
@@ -55,7 +55,6 @@ from gpudoctor_rules.frameworks._charge import (
     usual,
 )
 from gpudoctor_rules.frameworks._engine import made_at
-from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
 
 Owner = ManagedObject | Wrapper
 Wrong = tuple[str, str, Severity]
@@ -66,6 +65,7 @@ MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
 class PlainBackward(Rule):
     code = "GPU906"
     severity = Severity.ERROR
+    stops = False
     errors = (
         "AssertionError: Attempted step but _scale is None.",
         "RuntimeError: The current strategy and precision selection requires you to call fabric.backward(loss) "
@@ -98,7 +98,7 @@ class PlainBackward(Rule):
                 yield self._found(backward, owner, charge, wrong)
 
     def in_run(self, recording: Recording) -> Findings:
-        place = sums_whole_losses(recording) if self.code in recording.suspected else None
+        place = _whole_loss(recording) if self.code in recording.suspected else None
         if place is None:
             yield from super().in_run(recording)
             return
@@ -231,3 +231,12 @@ def _under_deepspeed(charge: UseManaged) -> Wrong | None:
     else:
         return None
     return f"{message}, or keeps its gradients to itself before DeepSpeed 0.18", "", Severity.ERROR
+
+
+def _whole_loss(recording: Recording) -> Location | None:
+    """Where a loss stands that was not divided, though most steps sum the gradients of several."""
+    for rank in recording.ranks[:1]:
+        counts = [step.counts.get("backwards", 0) for step in rank.steps]
+        if sum(count > 1 for count in counts) * 2 > len(counts):
+            return next((each.place for each in rank.losses if each.scales == (1.0,)), None)
+    return None

@@ -53,7 +53,6 @@ class ShardsAContainer(Rule):
         "ValueError: fully_shard doesn't support scalar parameters. Change scale to a 1D tensor with numel equal to 1.",
         "ValueError: Only one model is supported when using FSDP2",
     )
-    stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ranks.optimizers.sharded",)
     needs = (ShardingRefused,)

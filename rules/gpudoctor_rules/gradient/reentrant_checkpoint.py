@@ -40,7 +40,6 @@ class ReentrantCheckpoint(Rule):
     code = "GPU708"
     severity = Severity.ERROR
     errors = TWICE_READY
-    stops = True
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
     of_ranks = True

@@ -43,7 +43,6 @@ class BackendForOtherDevice(Rule):
     code = "GPU407"
     severity = Severity.WARNING
     errors = NO_BACKEND
-    stops = True
     shows_when = ("ended_well",)
     needs = (Wrap, Collective)
     crash = CrashText(

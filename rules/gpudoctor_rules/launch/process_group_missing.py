@@ -51,7 +51,6 @@ class ProcessGroupMissing(Rule):
     severity = Severity.ERROR
     errors = NO_GROUP
     fix_safety = Safety.UNSAFE
-    stops = True
     shows_when = ("ended_well",)
     needs = (Collective, InitGroup, MakeSampler, Wrap)
     crash = CrashText(

@@ -42,7 +42,6 @@ class ProcessGroupTwice(Rule):
     code = "GPU410"
     severity = Severity.ERROR
     errors = ("ValueError: trying to initialize the default process group twice!",)
-    stops = True
     shows_when = ("ended_well",)
     needs = (InitGroup,)
     looks_at = ((InitGroup, "again"),)

@@ -63,7 +63,6 @@ class RendezvousMissing(Rule):
         "expected, but not set",
         "ValueError: port must have value from 0 to 65535 but was 80000.",
     )
-    stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (EnvironmentWrite, Spawn)

@@ -38,7 +38,6 @@ class SpawnWithoutMainGuard(Rule):
         "RuntimeError: An attempt has been made to start a new process before the current process has finished its "
         "bootstrapping phase.",
     )
-    stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (Spawn,)

@@ -40,7 +40,6 @@ class WorldSizeFromDeviceCount(Rule):
     code = "GPU408"
     severity = Severity.WARNING
     errors = NO_SUCH_RANK
-    stops = True
     shows_when = ("ended_well",)
     needs = (InitGroup, MakeSampler)
     looks_at = ((InitGroup, "world_size"), (MakeSampler, "sampler.replicas"))

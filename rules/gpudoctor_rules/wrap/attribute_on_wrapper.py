@@ -62,7 +62,6 @@ class AttributeOnWrapper(Rule):
         "AttributeError: 'DataParallel' object has no attribute 'encoder'",
         "TypeError: 'DistributedDataParallel' object is not subscriptable",
     )
-    stops = True
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
     needs = (AttributeMissed, BareAsked)

@@ -41,7 +41,6 @@ class GradFlagChangedAfterWrap(Rule):
     code = "GPU114"
     severity = Severity.ERROR
     errors = UNUSED
-    stops = True
     shows_when = ("distributed", "ended_well")
     needs = (GradientFlag,)
     crash = CrashText(

@@ -39,7 +39,6 @@ class NothingToTrain(Rule):
         "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any parameter that requires "
         "a gradient.",
     )
-    stops = True
     shows_when = ("ended_well",)
     needs = (Wrap,)
     looks_at = ((Wrap, "trains_nothing"),)

@@ -39,7 +39,6 @@ class ParametersAddedAfterWrap(Rule):
     code = "GPU115"
     severity = Severity.ERROR
     errors = UNUSED
-    stops = True
     shows_when = ("distributed", "ended_well")
     needs = (PartAdded,)
     crash = CrashText(

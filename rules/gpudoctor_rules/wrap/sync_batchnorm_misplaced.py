@@ -51,7 +51,6 @@ class SyncBatchnormMisplaced(Rule):
         "ValueError: SyncBatchNorm layers only work with GPU modules",
         "AttributeError: SyncBatchNorm is only supported within torch.nn.parallel.DistributedDataParallel",
     )
-    stops = True
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
     needs = (SyncNorm,)

@@ -44,7 +44,6 @@ class WrapBeforeProcessGroup(Rule):
     code = "GPU106"
     severity = Severity.ERROR
     errors = NO_GROUP
-    stops = True
     shows_when = ("ended_well",)
     needs = (Collective, MakeSampler, Wrap)
     crash = CrashText(

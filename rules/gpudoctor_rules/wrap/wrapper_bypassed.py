@@ -59,7 +59,6 @@ class WrapperBypassed(Rule):
     )
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
-    stops = True
     needs = (Backward,)
     crash = CrashText(
         _MIXED,
