@@ -246,6 +246,10 @@ _CODES = ("its_code", "code", "childs", "killed", "ended", "status", "died_with"
 _SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6, "Terminated": 15}
 
 
+def _tells(text: str) -> bool:
+    return any(word in text for word in _WORDS) and _TELLING.search(text) is not None
+
+
 _BEHIND_BAR = re.compile(r".*[\w?]/(?:s|it)(?:, [^\[\]]*)?\](?=\s*\S)")
 _BEHIND_RANK = re.compile(r"(?<=[^\s\]:])(?=\[rank\d+\]: ?)")
 _BEHIND_BLANKS = re.compile(r"(?<=\S)\s{3,}(?=20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
@@ -397,7 +401,7 @@ class LogReader:
             self._order += 1
             if self._report.busy or line.text == BEGIN:
                 yield from self._report.feed(line.text, LogPlace(line.path, line.number, self._order))
-            tells = any(word in line.text for word in _WORDS) and _TELLING.search(line.text) is not None
+            tells = _tells(line.text)
             if not following and not tells and self._stack is None and not self._listing:
                 continue
             following = max(0, following - 1)
