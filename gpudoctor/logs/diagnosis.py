@@ -9,7 +9,7 @@ from gpudoctor.logs.error_texts import ABORTED, AT_THE_END
 from gpudoctor.logs.error_texts.collective_prints import unlike_calls
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.failures_told import failures_of
-from gpudoctor.logs.first_failure import FirstFailure, first_of, first_waiting
+from gpudoctor.logs.first_failure import BECAUSE, FirstFailure, first_of, first_waiting
 from gpudoctor.logs.log_facts import LogFact, ProcessExit, Standstill, Timeout
 from gpudoctor.logs.logged_failure import LoggedFailure, may_have_local_rank
 from gpudoctor.logs.merged_failures import merged
@@ -162,7 +162,7 @@ def _unheard(facts: Sequence[LogFact], failures: Sequence[LoggedFailure]) -> int
 
 def _cancelled(stopped: LoggedFailure, own: Sequence[LoggedFailure]) -> bool:
     """The scheduler had ended the job, and said why, before these processes ended."""
-    why = stopped.role is FailureRole.STOPPED and "DUE TO " in stopped.text
+    why = stopped.role is FailureRole.STOPPED and BECAUSE in stopped.text
     return why and all(stopped.stands_before(each) for each in own)
 
 

@@ -11,6 +11,8 @@ from gpudoctor.logs.logged_failure import RAISED, LoggedFailure
 from gpudoctor.logs.missing_ranks import MissingRanks
 from gpudoctor.record import dataclass, replace
 
+BECAUSE = "DUE TO "
+"""What SLURM writes in front of why it has ended a job."""
 _ACTOR_OF_RAY = re.compile(r"^\s*pid: (\d+)$", re.M)
 """The one that has ended, in the error of whoever had called it."""
 _RANK_THAT_IS_GONE = re.compile(r"(?:waiting for send/recv from|application crash on) (rank \d+)")
@@ -102,7 +104,9 @@ def first_waiting(failures: Sequence[LoggedFailure], missing: MissingRanks | Non
         return FirstFailure(
             gone[0], f"the process that ended first{_named_as_gone(gone)} is not in this log", sure=False
         )
-    return FirstFailure(stopped[0], "nothing failed before") if stopped else FirstFailure(None, "")
+    if not stopped:
+        return FirstFailure(None, "")
+    return FirstFailure(next((each for each in stopped if BECAUSE in each.text), stopped[0]), "nothing failed before")
 
 
 def _named_as_gone(gone: Sequence[LoggedFailure]) -> str:

@@ -72,8 +72,8 @@ _FRONTS = (
     re.compile(r"\[rank(?P<rank>\d+)\](?::\s?|\s(?=Watchdog ))"),
     # Loggers of programs and frameworks.
     re.compile(r"\[(?:RANK |rank: )(?P<rank>\d+)\]\s?"),
-    # `torchrun --tee`: the role, `default` where none is given, and the rank on the node.
-    re.compile(r"\[(?!rank)(?P<role>[A-Za-z_][\w-]*?)(?P<local>\d+)\]:\s?"),
+    # `torchrun --tee`: the role, `default` where none is given or the node, and the rank on that.
+    re.compile(r"\[(?!rank)(?:(?P<host>[A-Za-z_][\w.-]*):|(?P<role>[A-Za-z_][\w-]*?))(?P<local>\d+)\]:\s?"),
     # A launcher of benchmarks puts the name of the run, or of the node, in front.
     re.compile(r"(?:(?P<host>\w[\w.-]*) )?\[std(?:err|out)\]\s?"),
     # horovodrun, which may write the time in front
@@ -136,7 +136,7 @@ def said(text: str, known: Speaker, hosts: set[str] | None = None, learned: Lear
         if "rank" in parts:
             known = replace(known, rank=int(parts["rank"]))
         if "local" in parts:
-            known = replace(known, local_rank=int(parts["local"]), tag=f"{parts['role']}{parts['local']}")
+            known = replace(known, local_rank=int(parts["local"]), tag=f"{parts.get('role', '')}{parts['local']}")
         if "device" in parts:
             tag = pid_tag(parts["pid"]) if "pid" in parts else parts["device"]
             known = replace(known, local_rank=int(parts["device"]), tag=tag)

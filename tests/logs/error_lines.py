@@ -36,6 +36,7 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: Tried to step 1002 times. The specified number of total steps is 1000", "fewer steps"),
     ("ValueError: Couldn't instantiate the backend tokenizer from one of:", "sentencepiece"),
     # --- wrappers ---
+    ("WARNING:torch.distributed.elastic.agent.server.api:Received 2 death signal, shutting down workers", "Ctrl-C"),
     ("ValueError: optimizer got an empty parameter list", "given no parameters"),
     ("StopIteration: Caught StopIteration in replica 0 on device 0.", "next(self.parameters())"),
     ("AssertionError: Non-root FSDP instance's `_is_root` should not have been set yet or should have been set to "

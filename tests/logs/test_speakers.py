@@ -16,6 +16,7 @@ from tests.logs.samples import TRACEBACK, prefixed, read, timeout
         ("[rank3]: ", Speaker(rank=3)),
         ("[default3]:", Speaker(local_rank=3, tag="default3")),
         ("[trainer3]:", Speaker(local_rank=3, tag="trainer3")),
+        ("[gpu-187:3]:", Speaker(local_rank=3, host="gpu-187", tag="3")),
         ("3: ", Speaker(rank=3)),
         ("[1,3]<stderr>:", Speaker(rank=3)),
         ("[3]<stderr>:", Speaker(rank=3)),

@@ -98,6 +98,12 @@ def _entry(rank: int, code: int, signal: str) -> str:
     )
 
 
+def test_of_what_a_scheduler_tells_the_reason_is_first(tmp_path: Path) -> None:
+    told = "slurmstepd: error: *** {} ON n1 CANCELLED AT 2021-03-15T17:50:23{} ***\n"
+    first = read(tmp_path, told.format("STEP 3.0", "") + told.format("JOB 3", " DUE TO PREEMPTION")).first
+    assert "higher priority" in first.meaning.means
+
+
 def test_where_a_bus_error_met_the_only_thread_that_the_log_has(tmp_path: Path) -> None:
     """Told by a library that catches the signal, and by Python, in a log that is cut off before its first call."""
     calls = '  File "/x/site-packages/torch/a.py", line 9 in barrier\n  File "/job/a.py", line 7 in setup\n'

@@ -209,7 +209,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         library="slurm",
     ),
     ErrorText(
-        r"[Kk]eyboard ?[Ii]nterrupt|got signal: 2\b",
+        r"[Kk]eyboard ?[Ii]nterrupt|got signal: 2\b|Received 2 death signal",
         "Somebody has stopped it (Ctrl-C).",
         role=_STOPPED,
         library="python",
