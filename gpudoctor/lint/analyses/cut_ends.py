@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Length
+from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.events.data_loading import CutOff
 from gpudoctor.lint.hooks import HOOKS, told
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import LibraryContext
 
 
 @told(HOOKS.cut_off)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, TensorState
 from gpudoctor.lint.domain.module import Wrapper
@@ -12,9 +11,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.hooks import HOOKS, told
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import LibraryContext
 
 
 @told(HOOKS.dropped)

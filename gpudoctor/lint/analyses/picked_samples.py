@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import Slice
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import OwnReading
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import PickedAtRandom
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import LibraryContext
 
 
 @told(HOOKS.picked)

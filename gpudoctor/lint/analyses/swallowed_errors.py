@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import Caught, Swallowed
 from gpudoctor.lint.hooks import HOOKS, Handled, told
+from gpudoctor.lint.library_call import LibraryContext
 from gpudoctor.lint.source.syntax_walk import nodes_of, walk
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
 
 CATCH_ALL = frozenset({"Exception", "BaseException"})
 SHOW_ERRORS = ("traceback.", "logging.", "builtins.", "loguru.", "warnings.", "sys.stderr", "sys.stdout")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.events.event_context import ONE_BY_ONE
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.hooks import HOOKS, told
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import LibraryContext
 
 GRADIENT_FREE = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudoctor.lint.contents import default_of
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.symbols import IsTrue
 from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.hooks import HOOKS, told
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.library_context import LibraryContext
+from gpudoctor.lint.library_call import LibraryContext
 
 
 def take_gpu(do: LibraryContext, devices: Values | None) -> None:

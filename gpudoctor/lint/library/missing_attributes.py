@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import fields_of
 from gpudoctor.lint.domain.abstract_state import NO, YES, ModuleState, ObjectState, SettingState
@@ -16,11 +15,9 @@ from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
 from gpudoctor.lint.library.wrapper_names import CALLABLES, FSDP_MODULE, OWN, every_module_has
+from gpudoctor.lint.library_call import LibraryContext
 from gpudoctor.lint.source.syntax_walk import bound_by, nodes_of, walk
 from gpudoctor.manifest.compiled import declared
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 _UNDER_ANY_NAME = frozenset(
     """
