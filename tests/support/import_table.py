@@ -84,7 +84,7 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "lint.library": (
         "*values lint.analyses lint.contents lint.hooks lint.library.library_names lint.library_call "
-        "lint.library_context lint.source.group_options lint.source.syntax_walk manifest"
+        "lint.source.group_options lint.source.syntax_walk manifest"
     ),
     # The one list of all that knows libraries, and questions about their names.
     "lint.library.register": "lint.hooks lint.library_call manifest",

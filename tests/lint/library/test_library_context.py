@@ -4,7 +4,9 @@ import inspect
 
 from gpudoctor.lint import library_context
 
-GROUPS = [cls for _, cls in inspect.getmembers(library_context, inspect.isclass) if cls.__module__ == library_context.__name__]
+GROUPS = [
+    cls for _, cls in inspect.getmembers(library_context, inspect.isclass) if cls.__module__ == library_context.__name__
+]
 
 
 def _members(cls: type) -> dict[str, object]:
