@@ -506,18 +506,22 @@ _HARMLESS = """
     accimage albumentations cc3d geopandas imageio imgaug medpy nibabel netCDF4 plyfile pycocotools pydicom pymeshlab
     pyproj pyrender pywt rasterio shapely SimpleITK skimage tifffile trimesh turbojpeg xarray
     asteroid_filterbanks audiomentations cn2an editdistance ftfy g2p_en inflect jieba jiwer kaldi_native_fbank kaldiio
-    librosa nara_wpe nltk num2words opencc parselmouth pesq phonemizer praatio pydub pypinyin pyroomacoustics pysptk
-    pystoi pyworld regex resampy rouge rouge_score sacrebleu soundfile speechmos textgrid unidecode
-    ase Bio biotite igraph matscipy mdtraj networkx openmm pymatgen rdkit
+    langdetect Levenshtein librosa nara_wpe nltk num2words opencc parselmouth pesq phonemizer praatio pycocoevalcap
+    pydub pypinyin pyroomacoustics pysptk pystoi pyworld regex resampy rouge rouge_score sacrebleu sacremoses soundfile
+    speechmos textgrid unidecode
+    anndata ase Bio biotite igraph matscipy mdtraj mne networkx ogb openmm pymatgen rdkit scanpy
     boto3 filelock fsspec gcsfs gdown iopath jsonlines megfile msgpack natsort openpyxl orjson oss2 petrel_client polars
-    pyarrow s3fs ujson wget zarr
-    argoverse av decord mir_eval museval numba nuscenes open3d pretty_midi pyloudnorm pyquaternion soxr webrtcvad
+    pyarrow s3fs sqlalchemy tables ujson wget zarr zstandard
+    argoverse av decord ffmpeg imageio_ffmpeg laspy mediapipe mir_eval motmetrics moviepy museval numba nuscenes open3d
+    pretty_midi pyloudnorm pyquaternion skvideo soxr webrtcvad
     atari_py crafter d4rl dm_control gym gymnasium minari mujoco_py procgen
     causal_conv1d chamfer cupy diff_gaussian_rasterization e3nn flash_attn knn_cuda kornia lpips mamba_ssm
     MinkowskiEngine MultiScaleDeformableAttention nvdiffrast piq pointnet2_ops pytorch3d pytorch_msssim simple_knn
     spconv torch_cluster torch_sparse torchdiffeq torchsparse
-    efficientnet_pytorch encodec faiss geffnet pretrainedmodels pytorch_warmup warmup_scheduler
-    beartype coolname dateutil git icecream jaxtyping jinja2 line_profiler memory_profiler pkg_resources pytz typeguard
+    cleanfid efficientnet_pytorch encodec faiss geffnet onnxruntime pretrainedmodels pytorch_fid pytorch_warmup
+    torch_fidelity warmup_scheduler
+    beartype braceexpand cloudpickle coolname dateutil git icecream jaxtyping jinja2 line_profiler memory_profiler
+    pkg_resources pytz typeguard
     colorama colorlog coloredlogs GPUtil gpustat packaging prettytable psutil ptflops pynvml six termcolor thop
     torchinfo torchsummary torchviz
 """

@@ -12,6 +12,11 @@ from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, sin
 
 AROUND = ("HeteroConv", "HeteroGraphConv")
 """Convolutions around others, one for each kind of edge, which have nothing of their own."""
+AROUND_NETWORKS = (
+    *("GINConv", "GINEConv", "EdgeConv", "DynamicEdgeConv", "NNConv", "ECConv", "PointConv", "PointNetConv", "PPFConv"),
+    *("PointTransformerConv", "PointGNNConv", "DirGNNConv", "GPSConv"),
+)
+"""Convolutions that are given networks."""
 
 
 @MODELS.callable("torch_geometric.nn.*", "dgl.nn.*")
@@ -27,7 +32,9 @@ def _layer(call: Call) -> Values:
         exact=not call.open_ended,
     )  # fmt: skip
     call.do.set_state(module, ModuleState.device, made_on(call))
-    # `GINConv(mlp)` holds what the network holds that it is given.
+    # `GINConv(mlp)` holds what the network holds that it is given; most are given numbers, known or not.
+    unseen = weights is None or last in AROUND_NETWORKS
     for value in flatten(call.do, call.all_values()):
-        take_in(call.do, module, value)
+        if unseen or isinstance(value, Module):
+            take_in(call.do, module, value)
     return singleton(module)

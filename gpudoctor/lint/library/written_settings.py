@@ -108,6 +108,12 @@ def _merged(call: Call) -> Values:
     return NOT_ANSWERED
 
 
+@MODELS.callable("yacs.config.CfgNode.clone")
+def _cloned(call: Call) -> Values:
+    """Of settings a copy says what they say."""
+    return singleton(call.receiver) if call.receiver is not None else NOT_ANSWERED
+
+
 def _put_over(do: LibraryContext, owner: Value, said: Value | None) -> None:
     """What a file says of the sections of a configuration stands in the place of what they held."""
     for key, values in possible_pairs(do, said) if isinstance(said, DictOf) else ():

@@ -34,6 +34,7 @@ from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
+from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.knowledge import Prepare
@@ -200,7 +201,9 @@ def _meets(program: Program, use: LoadState, state: StateDict) -> bool:
 
 def _same_entries(program: Program, save: Save, load: Load) -> bool:
     """The user names a file of which this program reads what it saves: the model, and more, under the same names."""
-    read = {use.entry for use in program.events(LoadState) if use.loaded == load.result}
+    of_training = (Module, Wrapper, Optimizer)
+    loads = (use for use in program.events(LoadState) if use.loaded == load.result)
+    read = {use.entry for use in loads if isinstance(use.target, of_training)}
     # One entry alone fits too many files, as pretrained weights from elsewhere.
     return load.user_names_path and len(read) > 1 and read <= {entry for entry, _ in save.states}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.rank import Rank, RankSource
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape
@@ -145,8 +146,11 @@ def _by_parent(program: Program, write: EnvironmentWrite) -> bool:
 
 def sees_own(program: Program) -> bool:
     """Each rank lets itself see other GPUs than the next one: what is called `cuda:0` is its own."""
-    writes = (write for write in program.events(EnvironmentWrite) if write.name == VISIBLE)
-    return any(write.value.any(_own) for write in writes)
+    writes = [write for write in program.events(EnvironmentWrite) if write.name == VISIBLE]
+    # Where each process is told its rank by an option, an option says which GPU it has, too.
+    ranks = [init.told_rank for init in program.events(InitGroup)]
+    by_options = any(isinstance(each, Rank) and each.source is RankSource.ARGUMENT for each in ranks)
+    return any(write.value.any(_own) or (by_options and not write.surely(str.isdecimal)) for write in writes)
 
 
 def started_by_hand(program: Program) -> bool:

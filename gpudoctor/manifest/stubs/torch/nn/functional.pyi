@@ -16,7 +16,10 @@ embedding = conv1d = conv2d = conv3d = cosine_similarity = linear
 @computes(spreads=True)
 def normalize(input, **more): ...
 
-layer_norm = group_norm = instance_norm = rms_norm = gumbel_softmax = normalize
+layer_norm = group_norm = instance_norm = rms_norm = normalize
+
+@computes(spreads=True)
+def gumbel_softmax(logits, **more): ...
 
 @computes(first_alone=True)
 def interpolate(input, **more): ...
