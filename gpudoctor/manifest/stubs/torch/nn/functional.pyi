@@ -20,7 +20,6 @@ layer_norm = group_norm = instance_norm = rms_norm = normalize
 
 @computes(spreads=True)
 def gumbel_softmax(logits, **more): ...
-
 @computes(first_alone=True)
 def interpolate(input, **more): ...
 
