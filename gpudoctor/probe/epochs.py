@@ -14,6 +14,7 @@ from gpudoctor.probe.measurement_plan import MeasurementPlan, World
 from gpudoctor.probe.results import Check, StepResult, Verdict
 from gpudoctor.probe.strategies import BY_NAME, Strategy
 from gpudoctor.probe.workloads import cifar10, cifar10_files
+from gpudoctor.probe.workloads.reference import loss_of
 from gpudoctor.probe.workloads.workload import Workload
 from gpudoctor.record import dataclass
 
@@ -58,7 +59,7 @@ class EpochTrial:
         return facts
 
 
-_WORKLOAD = Workload("cifar10", BATCH, cifar10.model, lambda samples, seed: (None, None), cifar10.loss)
+_WORKLOAD = Workload("cifar10", BATCH, cifar10.model, lambda samples, seed: (None, None), loss_of)
 
 
 def epochs_of(plan: MeasurementPlan) -> Iterator[EpochTrial]:
@@ -122,7 +123,7 @@ def _batches(loader: Any, ctx: Context, count: int) -> Iterator[tuple[Any, Any]]
 
 def _step(model: Any, optimizer: Any, inputs: Any, labels: Any) -> Any:
     optimizer.zero_grad()
-    loss = cifar10.loss(model, inputs, labels)
+    loss = loss_of(model, inputs, labels)
     loss.backward()
     optimizer.step()
     return loss

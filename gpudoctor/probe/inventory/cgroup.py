@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpudoctor.probe.inventory.field import Field, absent, known
+from gpudoctor.probe.inventory.system_files import lines_in
 
 ROOT = Path("/sys/fs/cgroup")
 SELF = Path("/proc/self/cgroup")
@@ -37,7 +38,7 @@ def _quota(folder: Path) -> float | None:
 
 def _folders(controller: str) -> Iterator[Path]:
     """The groups of this process and all above them: the tightest limit holds."""
-    for line in _lines(SELF):
+    for line in lines_in(SELF):
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controllers and controller not in controllers.split(","):
@@ -49,12 +50,5 @@ def _folders(controller: str) -> Iterator[Path]:
 
 
 def _line(path: Path) -> str:
-    lines = _lines(path)
+    lines = lines_in(path)
     return lines[0].strip() if lines else ""
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(errors="replace").splitlines()
-    except OSError:
-        return []

@@ -49,7 +49,7 @@ def _visible(value: str, here: Surroundings) -> Look:
         if not choice.entries and not choice.twice:
             return _fine("programs see no GPU")
         return "programs see only these GPUs, and count them from 0", choice.doubt, ""
-    effect = f"programs see {_count(len(seen.devices), 'GPU')}"
+    effect = f"programs see {counted(len(seen.devices), 'GPU')}"
     order = [str(each.gpu.or_else("?")) for each in seen.devices]
     if order:
         effect += f": {'GPU' if len(order) == 1 else 'GPUs'} {', '.join(order)} of nvidia-smi, in this order"
@@ -81,12 +81,12 @@ def _threads(library: str) -> Looker:
         if not first.isdigit() or int(first) == 0:
             return f"{library} takes its default", f"{value!r} is not a number of threads", ""
         count = int(first)
-        effect = f"{library} computes on {_count(count, 'CPU thread')} in each process"
+        effect = f"{library} computes on {counted(count, 'CPU thread')} in each process"
         if count == 1 and "TORCHELASTIC_RUN_ID" in here.environment:
             return _fine(f"{effect}: torchrun sets 1 where nothing is set")
         ranks = here.number("LOCAL_WORLD_SIZE") or 1
         if here.cpus is not None and count * ranks > 2 * here.cpus:
-            doubt = f"{_count(ranks, 'rank')} with {count} threads each share {_count(here.cpus, 'CPU')}"
+            doubt = f"{counted(ranks, 'rank')} with {count} threads each share {counted(here.cpus, 'CPU')}"
             return effect, doubt, _set("OMP_NUM_THREADS", str(max(1, here.cpus // ranks)))
         return _fine(effect)
 
@@ -117,7 +117,7 @@ def _local_rank(value: str, here: Surroundings) -> Look:
     seen = here.visibility
     # A launcher that gives each rank its own GPU leaves it LOCAL_RANK all the same.
     if seen is not None and len(seen.devices) > 1 and rank >= len(seen.devices):
-        there = _count(len(seen.devices), "GPU")
+        there = counted(len(seen.devices), "GPU")
         return effect, f"it sees {there}: torch.cuda.set_device({rank}) raises `invalid device ordinal`", ""
     return _fine(effect)
 
@@ -126,7 +126,7 @@ def _world(value: str, here: Surroundings) -> Look:
     world = here.number("WORLD_SIZE")
     if world is None or world < 1:
         return "none", f"{value!r} is not a number of ranks", "unset WORLD_SIZE"
-    return _fine(f"{_count(world, 'rank')} in all")
+    return _fine(f"{counted(world, 'rank')} in all")
 
 
 def _address(value: str, here: Surroundings) -> Look:
@@ -233,7 +233,8 @@ def _renamed(new: str) -> Looker:
     return lambda value, here: _fine(f"old name of {new}, which torch still reads, with a warning")
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """So many of something, in words."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

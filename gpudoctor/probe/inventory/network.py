@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpudoctor.probe.inventory.facts import Interface, Network, RdmaPort
 from gpudoctor.probe.inventory.field import Absence, Field, absent, known
+from gpudoctor.probe.inventory.system_files import text_in
 
 NET = Path("/sys/class/net")
 RDMA = Path("/sys/class/infiniband")
@@ -24,7 +25,7 @@ def read() -> Network:
 
 def _interfaces() -> Iterator[Interface]:
     for folder in _below(NET):
-        flags = _line(folder / "flags")
+        flags = text_in(folder / "flags")
         yield Interface(
             name=folder.name,
             up=bool(int(flags, 16) & _IS_UP) if flags.startswith("0x") else False,
@@ -35,7 +36,7 @@ def _interfaces() -> Iterator[Interface]:
 
 
 def _kind(folder: Path) -> str:
-    known_kind = _KINDS.get(_line(folder / "type"))
+    known_kind = _KINDS.get(text_in(folder / "type"))
     if known_kind:
         return known_kind
     # Bridges, tunnels and the ends of containers have no device behind them.
@@ -43,7 +44,7 @@ def _kind(folder: Path) -> str:
 
 
 def _speed(folder: Path) -> Field[int]:
-    text = _line(folder / "speed")
+    text = text_in(folder / "speed")
     return known(int(text)) if text.isdigit() and int(text) else absent("the interface does not tell it")
 
 
@@ -68,9 +69,9 @@ def _rdma() -> Iterator[RdmaPort]:
                 device=device.name,
                 port=int(port.name) if port.name.isdigit() else 0,
                 # "4: ACTIVE"
-                state=_line(port / "state").rpartition(":")[2].strip(),
-                rate=_line(port / "rate"),
-                layer=_line(port / "link_layer"),
+                state=text_in(port / "state").rpartition(":")[2].strip(),
+                rate=text_in(port / "rate"),
+                layer=text_in(port / "link_layer"),
             )
 
 
@@ -87,10 +88,3 @@ def _below(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []
-
-
-def _line(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""

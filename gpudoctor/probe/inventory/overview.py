@@ -11,6 +11,7 @@ from gpudoctor.probe.inventory.facts import Gpu, Inventory
 from gpudoctor.probe.inventory.field import Absence, Field
 from gpudoctor.probe.inventory.findings.judge import weak_points
 from gpudoctor.probe.inventory.findings.point import WeakPoint, gib, named
+from gpudoctor.probe.inventory.meanings import counted
 
 _LABEL = 11
 _MOST_POINTS = 4
@@ -116,7 +117,7 @@ def _no_gpus(inventory: Inventory) -> str:
     if driver.count.known:
         return "none: the driver was asked, and knows of no GPU"
     if models:
-        return f"{_number(len(models), 'GPU')} in this machine ({models[0]}), and no driver that a program could use"
+        return f"{counted(len(models), 'GPU')} in this machine ({models[0]}), and no driver that a program could use"
     if driver.count.absence is Absence.NO_DRIVER:
         return "none that a program could use: there is no NVIDIA driver"
     return f"not known: {driver.count.why_not}"
@@ -135,7 +136,7 @@ def _state(gpu: Gpu) -> str:
     lanes = f"PCIe {link.max_generation} x{link.max_width}" if link.max_width.known else ""
     nvlink = gpu.nvlink.value
     links = f"{nvlink.active} of {nvlink.links} NVLinks up" if nvlink is not None else ""
-    mig = _number(len(gpu.mig_instances), "MIG instance") if gpu.mig.or_else(False) else ""
+    mig = counted(len(gpu.mig_instances), "MIG instance") if gpu.mig.or_else(False) else ""
     ecc = "ECC on" if gpu.ecc.or_else(False) else ""
     busy = f"{gpu.utilization} % busy" if gpu.utilization.or_else(0) else ""
     return _joined(busy, ", ".join(reasons), lanes, links, ecc, mig) or "nothing to tell"
@@ -154,16 +155,12 @@ def _links(inventory: Inventory) -> Iterator[tuple[str, str]]:
     if inventory.pairs:
         kinds = _counted([pair.kind for pair in inventory.pairs])
         reach = _counted([pair.p2p_read for pair in inventory.pairs])
-        yield "links", f"{_number(len(inventory.pairs), 'pair')}: {kinds}; peer access: {reach}"
+        yield "links", f"{counted(len(inventory.pairs), 'pair')}: {kinds}; peer access: {reach}"
 
 
 def _counted(fields: list[Field[str]]) -> str:
     counts = Counter(str(field) for field in fields)
     return ", ".join(name if len(counts) == 1 else f"{count} {name}" for name, count in counts.most_common())
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _joined(*parts: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpudoctor.probe.inventory.field import Field, absent, known
+from gpudoctor.probe.inventory.system_files import text_in
 
 DEVICES = Path("/sys/bus/pci/devices")
 _NVIDIA = "0x10de"
@@ -24,7 +25,7 @@ def nvidia_gpus() -> Field[tuple[str, ...]]:
 
 
 def _is_gpu(device: Path) -> bool:
-    return _line(device / "vendor") == _NVIDIA and _line(device / "class")[:6] in _GPU_CLASSES
+    return text_in(device / "vendor") == _NVIDIA and text_in(device / "class")[:6] in _GPU_CLASSES
 
 
 def max_width(pci: Field[str]) -> Field[int]:
@@ -62,12 +63,5 @@ def _of(pci: Field[str], name: str) -> Field[str]:
     # NVML writes the domain with eight digits, the kernel with four.
     domain, _, rest = pci.value.partition(":")
     device = DEVICES / f"{domain[-4:]}:{rest}"
-    text = _line(device / name)
+    text = text_in(device / name)
     return known(text) if text else absent("the system does not show this device")
-
-
-def _line(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""

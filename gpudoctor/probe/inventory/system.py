@@ -12,6 +12,7 @@ from pathlib import Path
 from gpudoctor.probe.inventory import cgroup, kernel_log, network, pci_tree
 from gpudoctor.probe.inventory.facts import Limit, Memory, Network, System
 from gpudoctor.probe.inventory.field import Field, absent, known
+from gpudoctor.probe.inventory.system_files import lines_in
 
 SHM = "/dev/shm"
 _NODES = Path("/sys/devices/system/node")
@@ -76,7 +77,7 @@ def _container() -> Field[str]:
 
 
 def _cpu() -> Field[str]:
-    for line in _lines("/proc/cpuinfo"):
+    for line in lines_in("/proc/cpuinfo"):
         key, _, value = line.partition(":")
         if key.strip() in ("model name", "Model", "cpu model"):
             return known(value.strip())
@@ -98,7 +99,7 @@ def _numa_nodes() -> Field[tuple[tuple[int, ...], ...]]:
     nodes = sorted(_NODES.glob("node[0-9]*"), key=lambda each: int(each.name[4:]))
     if not nodes:
         return absent("the kernel shows no NUMA nodes")
-    return known(tuple(cpu_list("".join(_lines(node / "cpulist"))) for node in nodes))
+    return known(tuple(cpu_list("".join(lines_in(node / "cpulist"))) for node in nodes))
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
@@ -112,7 +113,7 @@ def cpu_list(text: str) -> tuple[int, ...]:
 
 
 def _memory() -> Field[Memory]:
-    entries = {key: value.split() for key, _, value in (line.partition(":") for line in _lines("/proc/meminfo"))}
+    entries = {key: value.split() for key, _, value in (line.partition(":") for line in lines_in("/proc/meminfo"))}
     try:
         total, free = (1024 * int(entries[name][0]) for name in ("MemTotal", "MemAvailable"))
     except (KeyError, IndexError, ValueError):
@@ -155,7 +156,7 @@ def _device_files() -> Field[tuple[str, ...]]:
 
 def _module() -> Field[str]:
     """Such as 550.54.15, out of `NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ...`."""
-    for line in _lines(_MODULE):
+    for line in lines_in(_MODULE):
         words = line.split()
         if line.startswith("NVRM") and (numbers := [word for word in words if word[:1].isdigit() and "." in word]):
             return known(numbers[0])
@@ -167,12 +168,5 @@ def _models() -> Field[tuple[str, ...]]:
         folders = sorted(_GPUS.iterdir())
     except OSError:
         return absent("the NVIDIA kernel module is not loaded")
-    lines = [line for folder in folders for line in _lines(folder / "information")]
+    lines = [line for folder in folders for line in lines_in(folder / "information")]
     return known(tuple(line.partition(":")[2].strip() for line in lines if line.startswith("Model:")))
-
-
-def _lines(path: str | Path) -> list[str]:
-    try:
-        return Path(path).read_text(errors="replace").splitlines()
-    except OSError:
-        return []

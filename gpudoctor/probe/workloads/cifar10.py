@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpudoctor.probe.workloads.reference import loss_of
 from gpudoctor.probe.workloads.workload import Workload
 
 CLASSES = 10
@@ -11,7 +12,7 @@ CLASSES = 10
 
 def workload(samples: int) -> Workload:
     """Inputs (samples, 3, 32, 32), labels (samples,) that the brightest of ten stripes gives away."""
-    return Workload("cifar10", samples, model, _batch, loss)
+    return Workload("cifar10", samples, model, _batch, loss_of)
 
 
 def model() -> Any:
@@ -43,10 +44,3 @@ def _batch(samples: int, seed: int) -> tuple[Any, Any]:
     for image, label in zip(images, labels, strict=True):
         image[:, int(label) * 3 : int(label) * 3 + 3] += 2.0
     return images, labels
-
-
-def loss(net: Any, inputs: Any, labels: Any) -> Any:
-    """The mean cross entropy of a batch."""
-    from torch.nn.functional import cross_entropy
-
-    return cross_entropy(net(inputs), labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpudoctor.probe.workloads.reference import loss_of
 from gpudoctor.probe.workloads.workload import Workload
 
 FEATURES, CLASSES = 10, 2
@@ -11,7 +12,7 @@ FEATURES, CLASSES = 10, 2
 
 def workload(samples: int) -> Workload:
     """Inputs (samples, 10), labels (samples,) of two classes that a line separates."""
-    return Workload("linear", samples, _model, _batch, _loss, rate=0.05)
+    return Workload("linear", samples, _model, _batch, loss_of, rate=0.05)
 
 
 def _model() -> Any:
@@ -27,9 +28,3 @@ def _batch(samples: int, seed: int) -> tuple[Any, Any]:
 
     inputs = torch.randn(samples, FEATURES, generator=torch.Generator().manual_seed(seed))
     return inputs, (inputs.sum(dim=1) > 0).long()
-
-
-def _loss(model: Any, inputs: Any, labels: Any) -> Any:
-    from torch.nn.functional import cross_entropy
-
-    return cross_entropy(model(inputs), labels)
