@@ -35,6 +35,45 @@ _RUN_BEGINS = (
 )
 """What torch's launcher, that of DeepSpeed, the shell, and a job that shows its GPUs print first."""
 _BEGIN = re.compile(_RUN_BEGINS)
+_NOTICES = (
+    r"NCCL WARN|NVRM: Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
+    r"DUE TO TIME LIMIT|CANCELLED AT|^Terminated\s*$|^(?! ).*[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)|"
+    r"what\(\):|terminate called without an active|Segmentation fault|Bus error|insufficient shared memory|"
+    r"^OMP: Error #|joined but didn't finish|"
+    r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
+    r"terminated with signal|failed to pass monitoredBarrier|received errors while waiting for|"
+    r"EI00\d\d: |EJ0001: |EE1002: |EL0004: |execute failed, reason=\[|Out Of Memory|NCCL error|execve\(\): |"
+    r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any\b|"
+    r"server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)|"
+    r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
+    r"SIG\w+ (?:\(@\w+\) )?received (?:at time|by PID)|"
+    r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip|cpp|cc|c|h):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
+    r"watchdog thread terminated with exception|Rank \d+\] Some NCCL operations have failed|"
+    r"(?:Memory access fault|HW Exception) by GPU|\] NPU out of memory|"
+    r"memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
+    r"closing signal SIG|raised from checkTimeout|WorkNCCL::checkTimeout\(|failed to send a keep-alive|"
+    r"waiting on exit barrier|"
+    r"application crash on rank|"
+    r"size mismatch for |"
+    r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"
+    r"Horovod has been shut down|Watchdog caught co|connectFullMesh failed|has been marked as ready twice|"
+    r"can't open file '[^']*': |"
+    r"\bLoss is (?:nan|inf), stopping|"
+    r"^(?:free|malloc)\(\): |^double free or |^corrupted (?:size|double)|^munmap_chunk|stack smashing detected|"
+    r"^(?:\S+: )?(?:line \d+: )?(?:torchrun|python3?|accelerate|deepspeed|srun|mpirun|horovodrun|conda): "
+    r"(?:command )?not found$|未找到命令|"
+    r"version `GLIBC\S* not found|^\S*python[\d.]*: No module named|"
+    r"Error response from daemon|nvidia-container-cli: |ErrImagePull|ImagePullBackOff|node was low on resource|"
+    r"enough slots available|Permission denied \(publickey|Host key verification failed|"
+    r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch|Task launch)|"
+    r"(?<![`'\"])CUDA error: (?!out of memory)\w|SignalException: Process \d+ got signal|"
+    r"pmixp_coll\w*: .*collective timeout|pmixp_client.* status = -61\b|mlx[45]: \S+: got completion with error|"
+    r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
+    # Every process that comes before the first one is refused for a moment; these do not come by themselves.
+    r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"
+)
+"""What is said outside of tracebacks, and may be why a process has ended."""
+_NOTICE = re.compile(_NOTICES)
 _TELLING = re.compile(
     "|".join(
         (
@@ -47,25 +86,13 @@ _TELLING = re.compile(
             r"Thread (?:0x)?[0-9a-fA-F]+ \((?:active|idle)",
             r"-- Process \d",
             r"rocess \d+ (?:terminated with|\(local_rank \d+\) FAILED)",
-            r"death signal, shutting down",
-            r"\[E[^\]]*socket\.cpp",
-            r"failed to listen on any\b|server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)",
             r"Rendezvous\w*Error",
-            r"ranks:|waiting for remainder of ranks",
-            r"\*\*\* SIG[A-Z]+ (?:\(@\w+\) )?received (?:at time|by PID)",
+            r"Missing ranks:",
             r"Child process with PID \d+ terminated with code",
-            r"srun: error: Task launch for",
-            r"A worker died or was killed",
-            r"THCudaCheck FAIL|\.(?:cu|hip|cpp|cc|c|h):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
-            r"memory allocation of \d+ bytes failed|CUDA error: ",
-            r"failed to send a keep-alive|waiting on exit barrier|application crash on rank|driver version is insuffic",
-            r"closing signal SIG|\bglobal_ranks=\[\d+\]$|raised from checkTimeout|WorkNCCL::checkTimeout\(",
-            r"watchdog thread terminated with exception|Rank \d+\] Some NCCL operations have failed",
-            r"size mismatch for ",
-            r"mlx[45]: \S+: got completion with error",
+            r"CUDA error: ",
+            r"\bglobal_ranks=\[\d+\]$",
             r"died with <Signals|returned non-zero exit status",
             r"Watchdog caught",
-            r"watchdog got stuck",
             r"[Ll]ast enqueued",
             r"Stack trace of the failed",
             r"^#\d+ ",
@@ -73,62 +100,23 @@ _TELLING = re.compile(
             r"(?:time|host|rank)      : |exitcode *: |traceback *: |\(local_rank: \d",
             r"failed \(exitcode|[Rr]ank \d+.{0,20} with (?:exit )?code",
             r"exits with return code",
-            r"NCCL WARN",
             r"NCCL INFO .*rank \d+ nranks ",
             r"slurmstepd",
             r"srun: error",
-            r"Out of memory: Killed",
-            r"oom-kill",
-            r"oom_kill",
-            r"NVRM: Xid",
-            r"Heartbeat monitor timed out",
             r"terminate called (?:after|without)",
             r"^Process \d+ exit with status code",
-            r"^\s*what\(\):",
-            r"^Terminated\s*$|[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)",
-            r"Segmentation fault",
-            r"Bus error",
-            r"insufficient shared memory",
-            r"OMP: Error #",
-            r"OOMKilled",
-            r"lagging/dead/mismatched",
-            r"joined but didn't finish",
-            r"but didn't join",
-            r"CANCELLED AT",
-            r"Detected mismatch between collectives",
-            r"Duplicate GPU detected",
             r"Exited with (?:exit code|core file)",
-            r"terminated with signal",
-            r"failed to pass monitoredBarrier|received errors while waiting for",
-            r"EI00\d\d: |EJ0001: |EE1002: |EL0004: |execute failed, reason=\[",
-            r"NCCL error",
             r": error: ",
             r"noticed that process rank|\bProcess name: (?:\[\[|\d+\s*$)|\bExit code: +\d+\s*$",
             r"Worker \w+ pid \d+ died, exit code",
             r"MPI_ABORT was invoked on rank|^\s*(?:with )?[Ee]rrorcode|application called MPI_Abort",
-            r"(?:Memory access fault|HW Exception) by GPU|\] NPU out of memory",
-            r"Horovod has been shut down",
-            r"did not receive grad for rank",
-            r"client socket has failed to connect",
-            r"Expected to have finished reduction",
-            r"has been marked as ready twice",
-            r"connectFullMesh failed",
             r": line \d+:\s+\d+ (?:Killed|Aborted|Terminated) ",
             r"Pod: \S+ exited with code [1-9]",
             r"torchelastic\.worker\.status\.FAILED",
-            r"\bLoss is (?:nan|inf), stopping",
             LEARNED_FROM,
-            r"(?:free|malloc)\(\): |double free or|corrupted (?:size|double)|munmap_chunk|stack smashing det",
-            r": (?:command )?not found$|未找到命令",
-            r"version `GLIBC",
-            r"python[\d.]*: No module named",
-            r"Error response from daemon|nvidia-container-cli: ",
-            r"ErrImagePull|ImagePullBackOff|node was low on resource",
-            r"enough slots available",
-            r"Permission denied \(publickey|Host key verification failed",
-            r"Got fatal signal from worker processes",
-            r"can't open file '",
             r"\\n(?:['\"], ['\"])?\s+File ",
+            # Also behind what stands in front of a line.
+            re.sub(r"(?<!\[)\^", "", _NOTICES),
             _RUN_BEGINS,
             r": \[Errno \d+\] ",
             # The last line of a traceback is all that some logs keep of one.
@@ -478,45 +466,6 @@ class LogReader:
         if self._stack is not None and self._stack[2]:
             yield CollectiveStack(self._stack[0], self._stack[1], tuple(self._stack[2]))
         self._stack = None
-
-
-_NOTICE = re.compile(
-    r"NCCL WARN|Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
-    r"DUE TO TIME LIMIT|CANCELLED AT|^Terminated\s*$|^(?! ).*[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)|"
-    r"what\(\):|terminate called without an active|Segmentation fault|Bus error|insufficient shared memory|"
-    r"^OMP: Error #|joined but didn't finish|"
-    r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
-    r"terminated with signal|failed to pass monitoredBarrier|received errors while waiting for|"
-    r"EI00\d\d: |EJ0001: |EE1002: |EL0004: |execute failed, reason=\[|Out Of Memory|NCCL error|execve\(\): |"
-    r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any\b|"
-    r"server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)|"
-    r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
-    r"SIG\w+ (?:\(@\w+\) )?received (?:at time|by PID)|"
-    r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip|cpp|cc|c|h):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
-    r"watchdog thread terminated with exception|Rank \d+\] Some NCCL operations have failed|"
-    r"(?:Memory access fault|HW Exception) by GPU|\] NPU out of memory|"
-    r"memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
-    r"closing signal SIG|raised from checkTimeout|WorkNCCL::checkTimeout\(|failed to send a keep-alive|"
-    r"waiting on exit barrier|"
-    r"application crash on rank|"
-    r"size mismatch for |"
-    r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"
-    r"Horovod has been shut down|Watchdog caught co|connectFullMesh failed|has been marked as ready twice|"
-    r"can't open file '[^']*': |"
-    r"\bLoss is (?:nan|inf), stopping|"
-    r"^(?:free|malloc)\(\): |^double free or |^corrupted (?:size|double)|^munmap_chunk|stack smashing detected|"
-    r"^(?:\S+: )?(?:line \d+: )?(?:torchrun|python3?|accelerate|deepspeed|srun|mpirun|horovodrun|conda): "
-    r"(?:command )?not found$|未找到命令|"
-    r"version `GLIBC\S* not found|^\S*python[\d.]*: No module named|"
-    r"Error response from daemon|nvidia-container-cli: |ErrImagePull|ImagePullBackOff|node was low on resource|"
-    r"enough slots available|Permission denied \(publickey|Host key verification failed|"
-    r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch|Task launch)|"
-    r"(?<![`'\"])CUDA error: (?!out of memory)\w|SignalException: Process \d+ got signal|"
-    r"pmixp_coll\w*: .*collective timeout|pmixp_client.* status = -61\b|mlx[45]: \S+: got completion with error|"
-    r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
-    # Every process that comes before the first one is refused for a moment; these do not come by themselves.
-    r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"
-)
 
 
 def _timeout(spoken: Said, at: LogPlace) -> Sequence[LogFact]:

@@ -40,6 +40,10 @@ def test_the_words_that_are_looked_for_first_are_in_all_that_tells() -> None:
             assert readers._tells(text), text
 
 
+def test_what_is_noticed_is_looked_for() -> None:
+    assert not [text for text, _ in TEXTS if readers._NOTICE.search(text) and not readers._tells(text)]
+
+
 @pytest.mark.slow
 def test_a_log_is_read_as_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A night's output makes as little as a minute's: what says nothing is not kept."""
