@@ -26,7 +26,7 @@ _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "C
 _MEMORY = "/dev/shm"
 """To make a file there takes a tenth of the processor time that a disk takes, and tests make tens of thousands."""
 _ROOM = 4 << 30
-"""Bytes: the fast tests take a small part of it, but what they leave when they fail lies there as well."""
+"""Bytes: tests take a small part of it, but what they leave when they fail lies there as well."""
 
 _NUMBERS = itertools.count()
 
@@ -46,8 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Hundreds of processes are started, here and by tests: each would compile all modules anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
-    # Programs that run take devices for what lies there.
-    if config.option.markexpr == "fast" and _has_room(_MEMORY):
+    if _has_room(_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
     # With gloo, a rank that has nothing to do may end before another has connected, which then fails in its stead.
     os.environ["TORCH_DIST_INIT_BARRIER"] = "1"
