@@ -28,6 +28,7 @@ UNLIKE = {
     "GPU203/bad_model_stays_on_the_cpu.py",
     # Classes alone are a file that others import, and no notebook.
     "GPU214/bad_local_names.py",
+    "GPU601/bad_trainer_of_a_package.py",
 }
 
 

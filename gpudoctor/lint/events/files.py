@@ -139,6 +139,8 @@ class Save(FileEvent):
     """It stands behind what is in the file already."""
     by_logger: bool = False
     """It is the first line that all ranks log there."""
+    path_first: bool = False
+    """Its first argument is the path, which another can take the place of."""
     told_who: bool = False
     """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
 

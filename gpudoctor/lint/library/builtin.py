@@ -413,7 +413,8 @@ def _write_at_once(call: Call[Text]) -> Values:
 def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Values:
     # Every rank opens the same path: files written by several ranks are torn.
     if isinstance(mode, str) and mode[:1] in ("w", "a", "x"):
-        call.emit(Save, call="open", path=as_path(path), spelled=spelled, checkpoint=False)
+        named = path is call.arg(0, "file")
+        call.emit(Save, call="open", path=as_path(path), spelled=spelled, checkpoint=False, path_first=named)
     else:
         call.emit(ReadFile, call="open", path=as_path(path), spelled=spelled)
     # What is read from a file that each rank has for itself is its own.

@@ -12,7 +12,8 @@ once per rank; both are warnings, as is a name in which only the time keeps the 
 ## Fix
 
 Guard the save with `if dist.get_rank() == 0:`, and with it the `with open(...)` around it. Unsafe: the statement may do
-something that all ranks must do, such as gathering a sharded state; then only the writing goes under the guard.
+something that all ranks must do, such as gathering a sharded state; then only the writing goes under the guard. Where
+the training goes on while a file is open, the other ranks open `os.devnull`.
 
 ## Silent when
 
@@ -41,7 +42,7 @@ from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.own_readings import apart_by_clocks_alone
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
-from gpudoctor.lint.repair.repair import Repair, Under
+from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument, Source, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import TORN_FILE
@@ -121,7 +122,7 @@ class SaveOnEveryRank(Rule):
             # Pictures and settings can be made again, and are often there from the run before.
             severity=Severity.WARNING if save.whole or decided or not save.on_one_path else None,
             repair=_guard(program, save, opened) if spawn is None else None,
-            cause=(decided or _with_it(program, opened)) if spawn is None else None,
+            cause=(decided or next(iter(_with_it(program, opened)), None)) if spawn is None else None,
             by=save,
             guarded=True,
         )
@@ -228,13 +229,13 @@ def _opened(program: Program, save: Save) -> Save | None:
     return next((each for each in before if each.path is save.path), None)
 
 
-def _with_it(program: Program, opened: Save | None) -> Location | None:
-    """The first file that the same line opens: `with open(a, "w") as f, open(b, "w") as g:` needs one guard."""
+def _with_it(program: Program, opened: Save | None) -> list[Location]:
+    """The files that the same line opens: `with open(a, "w") as f, open(b, "w") as g:` needs one guard."""
     if opened is None:
-        return None
+        return []
     line = opened.location.path, opened.location.line
-    files = (each.location for each in program.events(Save) if each.call == "open")
-    return next(each for each in files if (each.path, each.line) == line)
+    files = dict.fromkeys(each.location for each in program.events(Save) if each.call == "open")
+    return [each for each in files if (each.path, each.line) == line]
 
 
 def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
@@ -244,15 +245,21 @@ def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
     # What is written where it is missing is read by all right behind, who would have to wait.
     if save.whole and lacking(save.condition):
         return None
-    # What is written there may be made there, by all ranks together.
-    if opened is not None and any(
-        opened.order < each.order < save.order for each in program.events(Collective, Backward, Forward)
-    ):
-        return None
     # Who reads it right behind reads what it has written itself, and would find nothing.
     if any(_reads_at_once(program, load, save) for load in program.events(Load, ReadFile)):
         return None
-    header = ("if ", is_first(program.events(InitGroup), save, spawned=program.spawned), ":")
+    title = "Let one rank write"
+    first = is_first(program.events(InitGroup), opened or save, spawned=program.spawned)
+    # Where more is done while the file is open, the other ranks write nowhere.
+    nowhere = None
+    if opened is not None and opened.path_first and len(_with_it(program, opened)) == 1:
+        path: Code = (Source(opened.location, "0"), " if ", first, " else ", Imported("os.devnull"))
+        nowhere = Repair(title, (SetArgument(opened.location, "file", path, 0),))
+    # What is written there may be made there, by all ranks together.
+    together = program.events(Collective, Backward, Forward)
+    if opened is not None and any(opened.order < each.order < save.order for each in together):
+        return nowhere
+    header = ("if ", first, ":")
     # `shutil.copyfile(filename, "best.pt")`: ranks that write nothing would look for a file that is not there yet.
     copies = {
         each.location: each
@@ -261,7 +268,7 @@ def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
     }
     at = opened.location if opened is not None else save.location
     places = [at, *(place for place, copy in copies.items() if program.by_every_rank(copy))]
-    return Repair("Let one rank write", tuple(Under(place, header, skips=True) for place in places))
+    return Repair(title, tuple(Under(place, header, skips=True) for place in places), otherwise=nowhere)
 
 
 def _reads_at_once(program: Program, load: Load | ReadFile, save: Save) -> bool:
