@@ -15,6 +15,7 @@ from gpudoctor.lint.contents import (
     key_of,
     known_items,
     may_have_more,
+    new_dict,
     new_list,
     new_tuple,
     note_grown,
@@ -172,10 +173,20 @@ def item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
 
 
 def _one_by_rank(value: Value, place: Location) -> Value:
-    """One of several, which depends on the rank: as a number or a text it is no longer known."""
-    if isinstance(value, (Const, Text)):
+    """One of several, which depends on the rank: as a number, a text or a counter it is no longer known."""
+    if isinstance(value, (Const, Text)) or value.divergence == Divergence.BATCH_INDEX:
         return Unknown(Anonymous("item by rank", (value, place)), "an item for this rank", "", Divergence.RANK)
     return value.on_each_rank()
+
+
+def _share_of(m: Evaluator, value: Value, node: ast.AST) -> Value:
+    """One of those that a slice gives this rank; of a dictionary each entry is."""
+    if not isinstance(value, DictOf) or value.cls is not None or may_have_more(m, value):
+        return _one_by_rank(value, m.place(node))
+    entries: list[tuple[Values | None, Values]] = [
+        (key, held.map(lambda each: _share_of(m, each, node))) for key, held in possible_pairs(m, value)
+    ]
+    return new_dict(m, entries, node).single or value
 
 
 def _one_by_batch(value: Value, place: Location, shards: frozenset[Value]) -> Value:
@@ -197,7 +208,7 @@ def _sliced(m: Evaluator, value: TupleOf | ListOf | Enumerated, part: Slice, nod
     if known is None or len(numbers) < len(bounds) or numbers[2] == 0:
         item = _item_of(m, value, node)
         if part.divergence & Divergence.RANK:
-            item = item.map(lambda each: _one_by_rank(each, m.place(node)))
+            item = item.map(lambda each: _share_of(m, each, node))
         return new_list(m, [item], node, exact=False)
     start, stop, step = numbers
     chosen = known[start:stop:step]

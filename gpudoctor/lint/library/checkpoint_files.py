@@ -22,6 +22,7 @@ from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.sharding import hands_out_shards, is_cut_up, is_emptied, note_loaded
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_nn import device_of, put_on
+from gpudoctor.lint.library.unread_code import WRITES_TABLE
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.effects import SaveEffect
 
@@ -145,11 +146,12 @@ def _may_differ(line: Value) -> bool:
     return bool(line.divergence & apart) or bool(line.shards)
 
 
-@MODELS.method(Unknown, "save_to_disk")
-def _save_to_disk(call: Call) -> Values:
-    """A data set of the Hugging Face hub."""
-    path, spelled = _target(call, 0, "dataset_path")
-    call.emit(Save, call=call.name, path=as_path(path), spelled=spelled, checkpoint=False, whole=True)
+@MODELS.method(Unknown, *WRITES_TABLE)
+def _write_table(call: Call) -> Values:
+    """A data set of the Hugging Face hub, or another table; without a file it gives the text back."""
+    path, spelled = _target(call, 0, "dataset_path" if call.name == "save_to_disk" else "path_or_buf")
+    if path is not None:
+        call.emit(Save, call=call.name, path=as_path(path), spelled=spelled, checkpoint=False, whole=True)
     return NOT_ANSWERED
 
 

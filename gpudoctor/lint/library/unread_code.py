@@ -72,7 +72,8 @@ ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, W
 CONTAINER_DEPTH = 3
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 _MOVES = frozenset({"to", "cuda"})
-_LOUD = _MOVES | {"backward", "save_to_disk", "item", "tolist", "numpy", "cpu", "shuffle", "train_test_split"}
+WRITES_TABLE = ("save_to_disk", "to_csv", "to_json", "to_parquet")
+_LOUD = _MOVES | {"backward", *WRITES_TABLE, "item", "tolist", "numpy", "cpu", "shuffle", "train_test_split"}
 """Methods that do what their name says, whatever they are called on."""
 
 

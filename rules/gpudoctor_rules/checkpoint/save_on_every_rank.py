@@ -37,7 +37,7 @@ from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import Load, ReadFile, Save, lacking
 from gpudoctor.lint.events.knowledge import LoopRun, Prepare
-from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.own_readings import apart_by_clocks_alone
@@ -192,7 +192,7 @@ def _by_itself(program: Program, save: Save) -> bool:
     known = program.has_entry or program.managed_by <= program.leaving("loop")
     known = known and program.managed_by <= program.leaving("saving")
     # Of a loop that the program has written itself, a framework may be used for its device alone.
-    wrapped = any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
+    wrapped = program.has(Wrap) or any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
     trained = wrapped or program.has(LoopRun) or any(each.managed for each in program.events(Backward))
     return known and (trained if save.whole else not save.by_an_object)
 

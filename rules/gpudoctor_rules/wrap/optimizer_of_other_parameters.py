@@ -214,6 +214,9 @@ def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     trained = [call.module.core for call in calls if call.graph and not call.followed]
     if any(_related(program, held, core) for core in trained):
         return None
+    # What it holds runs itself: it may have parameters of its own, and layers that it does not know (GPU212).
+    if any(call.module.core in {each.core for each in held.modules} for call in calls if call.graph):
+        return None
     for core in trained:
         if core.made_by != UNSEEN and _is_free(program, core):
             return core

@@ -1,11 +1,14 @@
 """The wrapper that shards a model, and the function that does it in place."""
 
-from gpudoctor.manifest.effects import trains, wraps
+from gpudoctor.manifest.effects import collective, trains, wraps
 
 @trains()
 class FullyShardedDataParallel:
     @wraps(module="module", kind="FSDP", uncut="sharding_strategy=NO_SHARD")
     def __init__(self, module, process_group=None, **more): ...
+    @staticmethod
+    @collective(gathers=True)
+    def summon_full_params(module, recurse=True, writeback=True, rank0_only=False, **more): ...
 
 @trains()
 def fully_shard(module, *, mesh=None, **more): ...
