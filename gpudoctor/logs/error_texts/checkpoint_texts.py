@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.logs.error_texts.error_text import ErrorText
+
+_deepspeed = partial(ErrorText, library="deepspeed")
 
 CHECKPOINT_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
@@ -19,21 +23,19 @@ CHECKPOINT_TEXTS: tuple[ErrorText, ...] = (
         "Compare `list(state)[:3]` with `list(model.state_dict())[:3]`; save `model.module.state_dict()`.",
         likely=("GPU603",),
     ),
-    ErrorText(
+    _deepspeed(
         r"copying a param with shape torch\.Size\(\[0\]\) from checkpoint|"
         r"shape torch\.Size\(\[1\]\) from checkpoint, the shape in current model is torch\.Size\(\[\d+, ",
         "The checkpoint holds empty parameters: it was written from a model that DeepSpeed's ZeRO-3 had partitioned, "
         "without gathering it.",
         "Save with `engine.save_16bit_model` or `accelerator.get_state_dict`; `zero_to_fp32.py` in the checkpoint's "
         "folder puts shards together.",
-        library="deepspeed",
     ),
-    ErrorText(
+    _deepspeed(
         r"the shape in current model is torch\.Size\(\[0\]\)",
         "Weights were loaded into a model that DeepSpeed's ZeRO-3 had already partitioned: its parameters are empty "
         "outside of a gather.",
         "Load by `from_pretrained` under `HfDeepSpeedConfig`, or within `deepspeed.zero.GatheredParameters`.",
-        library="deepspeed",
     ),
     ErrorText(
         r"(?:Missing|Unexpected) key\(s\) in state_dict: \"_orig_mod\.|Unexpected key\(s\)[^:]*: \"_orig_mod\.",
@@ -107,12 +109,11 @@ CHECKPOINT_TEXTS: tuple[ErrorText, ...] = (
         "There is a checkpoint in the folder, and the writer may not overwrite it.",
         "Take a folder of its own for each step, or `FileSystemWriter(..., overwrite=True)`.",
     ),
-    ErrorText(
+    _deepspeed(
         r"used a DP world size of \d+ but the current world size is|"
         r"checkpoint being loaded used a (?:DP|TP|PP|DP world size)",
         "The checkpoint was written by another number of ranks, and DeepSpeed cannot divide its state anew.",
         "Load with the same number of ranks, or convert it to a universal checkpoint.",
-        library="deepspeed",
     ),
     ErrorText(
         r"[Cc]an't find a valid checkpoint at|No valid checkpoint found in output directory|"
@@ -121,11 +122,10 @@ CHECKPOINT_TEXTS: tuple[ErrorText, ...] = (
         "The folder holds no checkpoint of the kind that is asked for.",
         "Look at what is in it; each kind (one file, shards, a framework's) is loaded in its own way.",
     ),
-    ErrorText(
+    _deepspeed(
         r"Cannot get 16bit model weights because",
         "Under ZeRO-3 the weights are put together for saving only where the settings say so.",
         "Set `stage3_gather_16bit_weights_on_model_save: true`, or save shards.",
-        library="deepspeed",
     ),
     ErrorText(
         r"Some tensors share memory|The weights trying to be saved contained shared tensors",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.logs.error_texts.error_text import ErrorText
+
+_data = partial(ErrorText, library="data")
 
 DATA_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
@@ -26,14 +30,13 @@ DATA_TEXTS: tuple[ErrorText, ...] = (
         "does not know.",
         "Crop, pad or convert in the data set, or give the loader a `collate_fn` that does.",
     ),
-    ErrorText(
+    _data(
         r"num_samples should be a positive integer value, but got num_samples=0|"
         r"returned 0 length|Found 0 (?:files|images|images in subfolders)|Couldn't find any class folder|"
         r"Found no valid file for the classes|No training data|dataset is empty|[Ee]mpty dataset|"
         r"corresponds to no data!",
         "The data set is empty: nothing was found at its path, or a filter leaves nothing.",
         "Print the path and the number of files as this rank sees them.",
-        library="data",
     ),
     ErrorText(
         r"Dataset not found or corrupted|File not found or corrupted",
@@ -66,20 +69,18 @@ DATA_TEXTS: tuple[ErrorText, ...] = (
         "The options of a loader do not fit each other; the text says which.",
         "Follow the text.",
     ),
-    ErrorText(
+    _data(
         r"cannot identify image file|UnidentifiedImageError|[Ii]mage file is truncated|broken data stream|"
         r"!_src\.empty\(\)|_src\.empty|!ssize\.empty\(\)|DecompressionBombError|moov atom not found|"
         r"Invalid data found when processing input|DECORDError|LibsndfileError",
         "An image, a sound or a video cannot be read: the file is damaged, cut off, or not there.",
         "Read all files once, alone, to find it; skip it or fetch it again.",
-        library="data",
     ),
-    ErrorText(
+    _data(
         r"unable to lock file|Resource temporarily unavailable.*lock|database is locked|lmdb\.\w*LockError|"
         r"MDB_READERS_FULL|Unable to (?:synchronously )?(?:open|create) file|filelock\.\w+|lmdb\.\w*Error",
         "A file that several processes open (HDF5, LMDB, a data base) is locked, damaged or not there.",
         "Open it in each worker, for reading only (`lock=False`, `HDF5_USE_FILE_LOCKING=FALSE`).",
-        library="data",
     ),
     ErrorText(
         r"DatasetGenerationError|DatasetGenerationCastError|NonMatching(?:SplitsSizes|Checksum)\w*|ArrowInvalid|"
@@ -90,13 +91,12 @@ DATA_TEXTS: tuple[ErrorText, ...] = (
         "Load it once in one process; the text says which file or column. Clear its cache after an update.",
         library="datasets",
     ),
-    ErrorText(
+    _data(
         r"JSONDecodeError|Expecting value: line \d+ column|Expecting property name|ParserError: Error tokenizing data|"
         r"EmptyDataError|Extra data: line",
         "A file of data or settings is not valid JSON or CSV, is empty, or was cut off while another process wrote it.",
         "Look at the file as this rank sees it.",
         likely=("GPU604",),
-        library="data",
     ),
     ErrorText(
         r"UnicodeDecodeError|UnicodeEncodeError|codec can't (?:de|en)code",

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.logs.error_texts.error_text import ErrorText
+
+_cuda = partial(ErrorText, library="cuda")
+_driver = partial(ErrorText, library="driver")
 
 DEVICE_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
@@ -116,93 +121,80 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         "Use the start method `spawn`; try `python -c 'import torch; torch.zeros(1).cuda()'` on the node.",
         likely=("GPU406", "GPU216"),
     ),
-    ErrorText(
+    _cuda(
         r"device-side assert triggered|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*, thread: \[.*\] Assertion",
         "A kernel was given an invalid value, mostly an index out of its range: labels, tokens, positions.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1`, or on the CPU: the line that is named then is the right one.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"illegal memory access|misaligned address|unspecified launch failure|an illegal instruction|"
         r"Memory access fault by GPU",
         "A kernel read or wrote where it may not.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1` (ROCm: `AMD_SERIALIZE_KERNEL=3`): the line named then is right.",
-        library="cuda",
     ),
-    ErrorText(
+    _driver(
         r"HW Exception by GPU",
         "A GPU of AMD stopped with an exception of its hardware; the text says which, as a kernel that hung.",
         "Look into the kernel's log of the node (`dmesg | grep amdgpu`), and leave this GPU out if it does so again.",
-        library="driver",
     ),
-    ErrorText(
+    _driver(
         r"system not yet initialized|Fabric ?[Mm]anager|CUDA error 802|Error 802",
         "The node's GPUs are joined by NVSwitch, and the service for that (Fabric Manager) is not running, or is of "
         "another version than the driver.",
         "`systemctl status nvidia-fabricmanager` and `nvidia-smi -q | grep -A2 Fabric` on the node.",
-        library="driver",
     ),
-    ErrorText(
+    _driver(
         r"NVML: Driver/library version mismatch|nvmlInit\S* failed|Failed to initialize NVML|"
         r"NVMLError|NVML_ERROR",
         "The driver does not answer: it was updated while it ran, or the container lost its GPUs.",
         "`nvidia-smi` on the node: where it fails too, reload the driver or restart the node; else start the container "
         "anew.",
-        library="driver",
     ),
-    ErrorText(
+    _driver(
         r"CUDA unknown error|cuda runtime error \(999\)|"
         r"Unexpected error from cudaGetDeviceCount|CUDA driver initialization failed|cudaErrorUnknown",
         "The driver did not start CUDA for this process, and does not say why.",
         "`nvidia-smi` and a small program on the node; restart the node (or the container) where these fail, too.",
-        library="driver",
     ),
-    ErrorText(
+    _driver(
         r"CUDA error: unknown error",
         "A call of CUDA failed, and the driver does not say why: at the start CUDA mostly cannot be used on this node; "
         "in the midst of a training the GPU, its link or the driver has failed.",
         "Look for `NVRM: Xid` in the kernel's log of the node (`dmesg`), and try a small program there.",
-        library="driver",
     ),
-    ErrorText(
+    _driver(
         r"uncorrectable ECC|Xid.*?: (?:48|63|64|74|79|92|94|95)\b|GPU has fallen off the bus|"
         r"Unable to determine the device handle|GPU is lost",
         "The GPU or its link has failed.",
         "Take the node out of service, and have it examined (`nvidia-smi -q`, `dcgmi diag -r 3`).",
-        library="driver",
     ),
-    ErrorText(
+    _cuda(
         r"PTX was compiled with an unsupported toolchain|provided PTX was compiled|"
         r"unsupported display driver / cuda driver combination|API call is not supported in the installed CUDA driver",
         "The driver is older than the CUDA with which a kernel was compiled.",
         "Update the driver, or install builds for an older CUDA.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"no kernel image is available|not compatible with the current PyTorch installation",
         "This build of PyTorch, or of an extension, has no kernels for this kind of GPU.",
         "Install a build for its compute capability.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"device kernel image is invalid|named symbol not found|invalid device function|"
         r"ptxas fatal|nvrtc: error|Unsupported gpu architecture|unsupported gpu architecture",
         "A kernel or a function is not there: it was built for another kind of GPU, another CUDA or another driver.",
         "Install builds for this GPU; for extensions set `TORCH_CUDA_ARCH_LIST` and compile them anew.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"driver (?:version is insufficient|on your system is too old)|forward compatibility was attempted",
         "The driver is older than this build of PyTorch needs.",
         "Update the driver, or install a build for an older CUDA.",
-        library="cuda",
     ),
-    ErrorText(
+    _driver(
         r"Found no NVIDIA driver on your system|could not select device driver|nvidia-container-cli: |"
         r"libcuda\.so(?:\.1)?: cannot open shared object file|couldn't communicate with the NVIDIA driver",
         "There is no NVIDIA driver here: the node has none, or the container was started without GPUs.",
         "`nvidia-smi` on the node; start containers with `--gpus all` (and the NVIDIA container toolkit).",
-        library="driver",
     ),
     ErrorText(
         r"AclNN_\w+\(EZ\d+\)|aclnn\w+ call failed",
@@ -223,55 +215,48 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         "Look at `CUDA_VISIBLE_DEVICES`, at what the scheduler gives each task, and at `torch.version.cuda`.",
         likely=("GPU210", "GPU428"),
     ),
-    ErrorText(
+    _cuda(
         r"the launch timed out and was terminated|cudaErrorLaunchTimeout",
         "A kernel ran longer than this GPU allows one to: it also draws a display, which would stand still meanwhile.",
         "Train on a GPU that no display is connected to, or end the graphical session on the node.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"CUDA-capable device(?:\(s\) is/are|s are) busy or unavailable|exclusive process|device busy",
         "Another process has the GPU for itself.",
         "End it (`nvidia-smi` names it); start no second job on the same GPUs.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|CUSOLVER_STATUS_ALLOC_FAILED",
         "A library of CUDA found no memory for itself: the GPU is full.",
         "Lower the batch, and look for other processes on this GPU (`nvidia-smi`).",
         likely=("GPU204", "GPU209"),
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"(?:Unable|unable) to find an engine to execute this computation|CUDNN_STATUS_(?:NOT_SUPPORTED|"
         r"SUBLIBRARY_\w+|VERSION_MISMATCH)|cuDNN version incompatibility",
         "cuDNN has no way to compute this here: the memory is too little for any, or its version does not fit PyTorch "
         "or the GPU.",
         "Lower the batch; unset `LD_LIBRARY_PATH` where it names another cuDNN; try `torch.backends.cudnn.enabled = "
         "False`.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"CUBLAS_STATUS_|CUDNN_STATUS_|cusolver error",
         "A library of CUDA failed: often memory that had run out, or an index out of its range before.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1`, and with a smaller batch.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"too many resources requested for launch|invalid configuration argument|out of resource: shared memory|"
         r"OutOfResources",
         "A kernel asks for more than this GPU has: threads, registers or shared memory of a block; an empty tensor "
         "does so, too.",
         "Lower the block's sizes (for Triton `num_stages`), and look for empty batches.",
-        library="cuda",
     ),
-    ErrorText(
+    _cuda(
         r"operation not permitted when stream is capturing|operation would make the legacy stream depend|"
         r"operation failed due to a previous error during capture|captures_underway",
         "While a CUDA graph was recorded, something was called that cannot be part of one: a copy to the CPU, a new "
         "allocation, or a collective of another thread.",
         "Keep such calls out of the captured part; with `torch.compile` try another mode than `reduce-overhead`.",
-        library="cuda",
     ),
     ErrorText(
         r"backend='?\w+'? raised|BackendCompilerFailed|InductorError|LoweringException|CompilationError|PTXASError|"
@@ -288,10 +273,9 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         "`python -m bitsandbytes` says which it looks for; update it.",
         library="bitsandbytes",
     ),
-    ErrorText(
+    _cuda(
         r"peer mapping resources exhausted",
         "A GPU can share its memory with eight others only.",
         "Use eight GPUs in one process, or set `NCCL_P2P_DISABLE=1`.",
-        library="cuda",
     ),
 )

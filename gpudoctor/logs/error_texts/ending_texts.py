@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.logs.error_texts.error_text import ErrorText
+
+_python = partial(ErrorText, library="python")
 
 ENDING_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
@@ -55,44 +59,39 @@ ENDING_TEXTS: tuple[ErrorText, ...] = (
         "Compare its owner with the user of the job on this node; caches of other users (`/tmp/...`) are a usual case.",
         library="kernel",
     ),
-    ErrorText(
+    _python(
         r"FileNotFoundError|\[Errno (?:2|39)\]|Directory not empty",
         "A folder was removed that another process had begun to remove or still wrote: several ranks do it at once.",
         "Remove it on one rank, and let the others wait (`barrier`).",
         inside=r"shutil\.py:_?rmtree\w*",
         likely=("GPU608",),
-        library="python",
     ),
-    ErrorText(
+    _python(
         r"\[Errno 39\]|Directory not empty",
         "A folder was to be moved, or removed, where there is one already with something in it: another rank, or an "
         "earlier run, has put it there.",
         "Do it on one rank, and let the others wait (`barrier`).",
         likely=("GPU608",),
-        library="python",
     ),
-    ErrorText(
+    _python(
         r"FileNotFoundError: \[Errno 2\] .*'? -> '?",
         "What was to be renamed or moved is not there, or the folder to move it to: mostly another rank has renamed it "
         "before this one.",
         "Rename on one rank, and let the others wait (`barrier`).",
         likely=("GPU608",),
-        library="python",
     ),
-    ErrorText(
+    _python(
         r"FileNotFoundError: \[Errno 2\]",
         "A file or a folder is not there: the path is wrong, this node does not have it, or another rank was still to "
         "write it.",
         "Look for it on the node of this rank; let ranks wait (`barrier`) for what one of them writes.",
         likely=("GPU604", "GPU610"),
-        library="python",
     ),
-    ErrorText(
+    _python(
         r"FileExistsError|\[Errno 17\]|[Oo]utput (?:directory|dir|folder)\b.* already exists",
         "A file or folder was to be made that is there already: another rank, or an earlier run, has made it.",
         "Make it on one rank, or with `exist_ok=True`.",
         likely=("GPU608",),
-        library="python",
     ),
     ErrorText(
         r"IsADirectoryError|NotADirectoryError|File name too long|\[Errno (?:18|20|21|36|40)\]",

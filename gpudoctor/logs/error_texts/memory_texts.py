@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
+
+_kernel = partial(ErrorText, library="kernel")
 
 _STOPPED = FailureRole.STOPPED
 
 MEMORY_TEXTS: tuple[ErrorText, ...] = (
-    ErrorText(
+    _kernel(
         r"\[WinError 1455\]",
         "Windows has no more memory to promise: its page file is too small for what all processes load, and each "
         "worker of a DataLoader loads torch's libraries anew.",
         "Take fewer workers (`num_workers`), or give Windows a larger page file.",
-        library="kernel",
     ),
     ErrorText(
         r"(?:CUDA|HIP|NPU|XPU|MUSA) out of memory|OutOfMemoryError: CUDA|ALLOCATION_FAILED|Failed to CUDA calloc|"
@@ -113,11 +116,10 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         "A worker of a loader was killed, mostly because the node had no memory left.",
         "Lower `num_workers` or what each worker holds, and look into the kernel's log for `Out of memory: Killed`.",
     ),
-    ErrorText(
+    _kernel(
         r"oom[-_]kill|Out of memory: Killed|OOMKilled|task \d+: Out Of Memory",
         "The node, or the job's share of it, had no memory left, and the kernel killed a process.",
         "Ask for more memory (`--mem`, the container's limit), or lower `num_workers` and what each rank loads.",
-        library="kernel",
     ),
     ErrorText(
         r"ephemeral.storage|The node was low on resource|DiskPressure|MemoryPressure",
@@ -144,30 +146,26 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         "The node had no memory left.",
         "Each rank loads its own copy: lower `num_workers`, map files instead of reading them, or ask for more memory.",
     ),
-    ErrorText(
+    _kernel(
         r"Read-only file system|\[Errno 30\]",
         "A file was to be written where nothing may be written: a mount that is read-only, or a disk that failed.",
         "Write to another folder (`HF_HOME`, `TORCH_HOME`, `TRITON_CACHE_DIR` and `TMPDIR` say where caches are).",
-        library="kernel",
     ),
-    ErrorText(
+    _kernel(
         r"\[Errno (?:28|122)\]|No space left on device|Disk quota exceeded|PytorchStreamWriter failed writing",
         "A file could not be written: the disk, or the quota on it, is full, or the file system failed.",
         "`df -h`, `df -i` and `quota` on the node say which; keep fewer checkpoints.",
-        library="kernel",
     ),
-    ErrorText(
+    _kernel(
         r"\[Errno (?:5|116)\]|Stale file handle|Input/output error",
         "The file system failed, or what is behind it (NFS, Lustre, a bucket) was gone for a moment.",
         "Try on this node whether the path can be read and written, and look into the kernel's log (`dmesg`).",
-        library="kernel",
     ),
-    ErrorText(
+    _kernel(
         r"can't start new thread|Resource temporarily unavailable|pthread_create failed|"
         r"Cannot fork|libgomp: Thread creation failed|\[Errno 11\](?! .*lock)",
         "No more processes or threads can be started: each rank has workers, and each of them threads.",
         "Raise the limit (`ulimit -u`, `--pids-limit` of a container), set `OMP_NUM_THREADS=1`, or lower "
         "`num_workers`.",
-        library="kernel",
     ),
 )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.logs.error_texts.error_text import ErrorText
 
+_huggingface_hub = partial(ErrorText, library="huggingface_hub")
+
 SERVICE_TEXTS: tuple[ErrorText, ...] = (
-    ErrorText(
+    _huggingface_hub(
         r"GatedRepoError|Cannot access gated repo|Access to model \S+ is restricted|"
         r"You are trying to access a gated repo",
         "The model or data set on the Hugging Face Hub is behind a licence that this account has not accepted, or the "
         "process has no token.",
         "Ask for access on its page, then `hf auth login` on the node, or set `HF_TOKEN` for every rank.",
-        library="huggingface_hub",
         tells_more=True,
     ),
-    ErrorText(
+    _huggingface_hub(
         r"RepositoryNotFoundError|is not a local folder and is not a valid model identifier|"
         r"(?:doesn't|does not) exist on the Hub or cannot be accessed|Repository Not Found for url|"
         r"Invalid user token|Invalid username or password|"
@@ -22,17 +25,15 @@ SERVICE_TEXTS: tuple[ErrorText, ...] = (
         "The name stands for no folder on this node and for no repository on the Hugging Face Hub that this account "
         "may read.",
         "Look whether the path exists on the node of this rank; a private repository needs `HF_TOKEN` on every rank.",
-        library="huggingface_hub",
         tells_more=True,
     ),
-    ErrorText(
+    _huggingface_hub(
         r"HFValidationError|Repo id must (?:be in the form|use alphanumeric)",
         "A path was taken for the name of a repository on the Hugging Face Hub, because there is no such folder.",
         "Look whether the path exists on the node of this rank, as the program is started.",
-        library="huggingface_hub",
         tells_more=True,
     ),
-    ErrorText(
+    _huggingface_hub(
         r"OfflineModeIsEnabled|LocalEntryNotFoundError|We couldn't connect to 'https://huggingface|"
         r"Couldn't reach '?\S+'? on the Hub|outgoing traffic has been disabled|"
         r"(?:Failed to resolve|host=)\W*'?(?:huggingface\.co|cdn-lfs|hf-mirror)|"
@@ -40,15 +41,13 @@ SERVICE_TEXTS: tuple[ErrorText, ...] = (
         "The node does not reach the Hugging Face Hub, or is told not to (`HF_HUB_OFFLINE`), and its cache does not "
         "have the file.",
         "Download before the job on a node with network, and let `HF_HOME` name a folder that all nodes share.",
-        library="huggingface_hub",
         tells_more=True,
     ),
-    ErrorText(
+    _huggingface_hub(
         r"429 Client Error|Too Many Requests for url",
         "The service refuses more requests: all ranks of a job ask at once.",
         "Let one rank download and the others wait (`barrier`), or download before the job.",
         likely=("GPU314",),
-        library="huggingface_hub",
         tells_more=True,
     ),
     ErrorText(
@@ -61,11 +60,10 @@ SERVICE_TEXTS: tuple[ErrorText, ...] = (
         library="transformers",
         tells_more=True,
     ),
-    ErrorText(
+    _huggingface_hub(
         r"HfHubHTTPError|(?:500|502|503|504) (?:Server|Client) Error|Consistency check failed: file should be of size",
         "The service that files are downloaded from failed, or a download was cut off.",
         "Start again, or download before the job.",
-        library="huggingface_hub",
         tells_more=True,
     ),
     ErrorText(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.logs.error_texts.error_text import ErrorText
+
+_python = partial(ErrorText, library="python")
 
 STARTUP_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
@@ -52,11 +56,10 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         "`pip install 'protobuf<=3.20.3'`, or update the other.",
         library="protobuf",
     ),
-    ErrorText(
+    _python(
         r"No module named '[\w.]+'; '[\w.]+' is not a package",
         "Something else of this name is found before the package: a file beside the script, or another package.",
         "Print its `__file__`, and rename the file or remove the other package.",
-        library="python",
     ),
     ErrorText(
         r"UnencryptedCookieSessionFactoryConfig|No module named '(?:amp_C|apex|fused_layer_norm_cuda|"
@@ -73,14 +76,13 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         "This build of PyTorch has no `torch.distributed`, as those for some boards and for macOS.",
         "Install a build that has it (`python -c 'import torch; print(torch.distributed.is_available())'`).",
     ),
-    ErrorText(
+    _python(
         r"cannot import name '?\w+'? from '[\w.]+' \((?:unknown location|(?![^)]*-packages)[^)]+)\)",
         "What is imported from is a folder or a file that lies beside the program or on its path, and does not have "
         "this name: it is another one than was meant, or of another version.",
         "Print the module's `__file__` (`__path__` of a folder), and compare it with the repository.",
-        library="python",
     ),
-    ErrorText(
+    _python(
         r"No module named '(?:torch\._six|torch\.\S+|pytorch_lightning\.\S+|lightning\.\S+|transformers\.\S+|"
         r"torchvision\.\S+|accelerate\.\S+|deepspeed\.\S+|megatron\.\S+|mmcv\.\S+|datasets\.\S+|apex\.\S+|"
         r"numpy\.\S+|flash_attn\.\S+|pkg_resources)'|"
@@ -88,16 +90,14 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         r"lightning|pytorch_lightning|peft|trl|xformers|triton)[\w.]*' has no attribute",
         "A library is installed in a version that does not have what is imported from it.",
         "Install the versions that the program's requirements name, on each node.",
-        library="python",
     ),
-    ErrorText(
+    _python(
         r"partially initialized module|attempted relative import (?:with no known parent|beyond top-level)",
         "A module was started or imported in another way than it is written for: as a file in place of a part of its "
         "package, in a circle, or under the name of another package.",
         "Start it with `python -m package.module` (torchrun: `-m`), and name no file as a package.",
-        library="python",
     ),
-    ErrorText(
+    _python(
         r"ContextualVersionConflict|DistributionNotFound|PackageNotFoundError|VersionConflict|"
         r"is required for a normal functioning of this module|requires? (?:the )?\S+ (?:library|package)? ?but it was "
         r"not found|Using .*requires? .*`?pip install|packages that were not found in your environment|"
@@ -106,13 +106,11 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         r"DeepSpeed is not installed|is not installed => run",
         "A package is missing in the environment of this process, or has a version that another one does not take.",
         "Install what the text names in the environment of the job, on each node.",
-        library="python",
     ),
-    ErrorText(
+    _python(
         r"ModuleNotFoundError: No module named",
         "A package or a module is not there in the environment, or on the path, of this process.",
         "Install it in the environment of the job on each node, or start from the folder that has it.",
-        library="python",
     ),
     ErrorText(
         r"OMP: Error #\d+",
@@ -121,12 +119,11 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         "Let one package bring it (`conda list openmp`, `pip list`), and look at `ulimit -u` and /dev/shm.",
         library="openmp",
     ),
-    ErrorText(
+    _python(
         r"can't open file '[^']*': \[Errno 2\]",
         "Python did not find the script that it was told to run.",
         "Start from the folder that the path begins in, or give the whole path; where SLURM runs a copy of the job's "
         "script, `$0` is that copy.",
-        library="python",
     ),
     ErrorText(
         r"attempt has been made to start a new process before the",

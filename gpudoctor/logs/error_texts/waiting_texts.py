@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
+
+_nccl = partial(ErrorText, library="nccl")
+_slurm = partial(ErrorText, library="slurm")
 
 _PEER, _WAIT, _STOPPED = FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED
 
 WAITING_TEXTS: tuple[ErrorText, ...] = (
-    ErrorText(
+    _slurm(
         r"pmixp_coll\w*: .*collective timeout",
         "Slurm's daemons of the nodes did not all take part in an exchange that PMIx made for the processes: a node "
         "had not started its step yet, or the daemons cannot reach each other.",
         "See which node's processes had not started (a slow image or file system), and whether the daemons' ports are "
         "open between the nodes; `PMIxTimeout` in mpi.conf sets how long they wait.",
         role=_WAIT,
-        library="slurm",
     ),
-    ErrorText(
+    _nccl(
         r"dump signal due to a collective timeout from +rank \d+",
         "A collective timed out on the rank that this line names, which told this one to save its flight recorder.",
         "Read the lines of that rank: they name the collective and the group; the flight recorders of all ranks say "
         "who had not come (`gpudoctor read FILES`).",
         role=_WAIT,
         likely=("GPU501", "GPU508"),
-        library="nccl",
     ),
-    ErrorText(
+    _nccl(
         r"setting up NCCL communicator and retrieving ncclUniqueId from \[\d+\].*store->get|"
         r"store->get\('\d+\S*'\) got error",
         "This rank began the first collective of a group, and the first rank of that group never came to it: it has "
@@ -33,7 +36,6 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         "Look at what the rank does from which the text wants to get the key.",
         role=_WAIT,
         likely=("GPU501", "GPU508", "GPU412"),
-        library="nccl",
     ),
     ErrorText(
         r"failed to send a keep-alive heartbeat to the rendezvous",
@@ -72,12 +74,11 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         role=_WAIT,
         likely=("GPU429", "GPU403"),
     ),
-    ErrorText(
+    _nccl(
         r"watchdog got stuck|Heartbeat monitor timed out",
         "NCCL's own thread did not get to work: a kernel or a call of CUDA is stuck, or a thread keeps Python's lock.",
         "Take stacks of the rank (`py-spy dump --native`) while it is stuck.",
         role=_WAIT,
-        library="nccl",
         since="2.2",
     ),
     ErrorText(
@@ -143,21 +144,19 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         "signal itself.",
         role=_STOPPED,
     ),
-    ErrorText(
+    _nccl(
         r"NET/IB\b.*Got completion .*with (?:status=|error )(?:5|12|13|14)\b",
         "The other side of an InfiniBand connection did not answer: its process has ended, or its port or the link is "
         "down.",
         "Look for a process that failed before; where there is none, examine the ports of both nodes (`ibstat`, "
         "`perfquery`).",
         role=_WAIT,
-        library="nccl",
     ),
-    ErrorText(
+    _nccl(
         r"NET/IB\b.*(?:Got completion .*with (?:status=|error )[1-9]|[Aa]sync (?:fatal )?event)",
         "InfiniBand has refused or lost a transfer between two nodes: the adapter, its driver, or memory that it may "
         "not read.",
         "`NCCL_IB_DISABLE=1` and `NCCL_NET_GDR_LEVEL=LOC` tell these apart; compare drivers and settings of the nodes.",
-        library="nccl",
     ),
     ErrorText(
         r"Horovod has been shut down|"
@@ -179,34 +178,30 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         "what libfabric met.",
         library="oneccl",
     ),
-    ErrorText(
+    _slurm(
         r"DUE TO NODE FAILURE|Node failure on|srun: error: Node failure|NODE_FAIL",
         "SLURM lost a node of the job: it crashed, restarted or did not answer.",
         "Ask the administrators for its log, leave it out (`--exclude=NODE`), and start again from a checkpoint.",
-        library="slurm",
     ),
-    ErrorText(
+    _slurm(
         r"DUE TO PREEMPTION|PREEMPTED",
         "SLURM gave the nodes to a job of higher priority.",
         "Save a checkpoint on the signal that comes before (`--signal=B:USR1@120`), and let the job be queued again.",
         role=_STOPPED,
-        library="slurm",
     ),
-    ErrorText(
+    _slurm(
         r"DUE TO JOB REQUEUE",
         "SLURM took the nodes away, and has put the job back into its queue: it was preempted, or somebody asked for "
         "it.",
         "Save a checkpoint on the signal that comes before (`--signal=B:USR1@120`), and go on from it.",
         role=_STOPPED,
-        library="slurm",
     ),
-    ErrorText(
+    _slurm(
         r"DUE TO TIME LIMIT",
         "The time that the job was given was over, and SLURM ended it.",
         "Ask for more (`--time`), or save a checkpoint on the signal that comes before (`--signal=B:USR1@120`), and go "
         "on from it.",
         role=_STOPPED,
-        library="slurm",
     ),
     ErrorText(
         r"[Kk]eyboard ?[Ii]nterrupt|got signal: 2\b|Received 2 death signal",
