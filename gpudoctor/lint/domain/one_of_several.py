@@ -107,7 +107,7 @@ def one_of_tensors(key: Hashable, tensors: list[Tensor]) -> Tensor:
     # A parameter of one of several models is one of the model that stands for them.
     if owner is None and all(each.origin is TensorOrigin.PARAMETER for each in tensors):
         owner = _one_of(key, [each.batch_of for each in tensors if each.batch_of is not None])
-    graphs, own = {each.graph for each in tensors}, all(each.is_own_batch for each in tensors)
+    graphs, batches = {each.graph for each in tensors}, all(each.origin is TensorOrigin.BATCH for each in tensors)
     return Tensor(
         (key, frozenset(each.identity for each in tensors)),
         first.place,
@@ -118,7 +118,7 @@ def one_of_tensors(key: Hashable, tensors: list[Tensor]) -> Tensor:
         graph=None if None in graphs else True in graphs,
         batch_of=owner,
         # Some of them may have been reduced since: then no share is left. Nobody reduces a batch.
-        shards=NO_SHARDS.union(*(each.shards for each in tensors if own)),
+        shards=NO_SHARDS.union(*(each.shards for each in tensors if batches)),
         dependence=divergence,
         part=any(each.part for each in tensors),
         doubtful=len(graphs) > 1 or any(each.doubtful for each in tensors),

@@ -53,13 +53,21 @@ def trained_with(program: Program) -> dict[Loader, LearningPass]:
 
 
 def _backward_of(program: Program, start: Iterate, loader: Loader) -> Backward | None:
+    again = next((each.order for each in program.iterations_of(loader) if _surely_after(each, start)), None)
     for backward in program.events(Backward):
         # Loaders drawn by `next(iter(loader))` have no loop: there the graph tells what is learnt from.
         if backward.order < start.order or backward.condition.excludes(start.condition):
             continue
-        if _inside(backward, start.loop) or _learns_from(program, backward, loader):
+        if _inside(backward, start.loop):
+            return backward
+        # What is learnt behind another pass comes from that one.
+        if (again is None or backward.order < again) and _learns_from(program, backward, loader):
             return backward
     return None
+
+
+def _surely_after(one: Iterate, other: Iterate) -> bool:
+    return one.order > other.order and not one.condition.difference(other.condition)
 
 
 def _inside(backward: Backward, loop: Loop | None) -> bool:
@@ -77,7 +85,8 @@ def _learns_from(program: Program, backward: Backward, loader: Loader) -> bool:
 
 
 def _reads(call: Forward, loader: Loader) -> bool:
-    return any(each.batch_of == loader for each in call.inputs)
+    # What stands for the batches of too many loaders is a share of each.
+    return any(each.batch_of == loader or loader in each.shards for each in call.inputs)
 
 
 def repeating_loop(program: Program, start: Iterate) -> Loop | None:
