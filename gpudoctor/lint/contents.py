@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.abstract_state import (
 )
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Slice, TupleOf, items_held
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, class_of
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Generator, Instance, Library, class_of
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item, Setting, entry_left_out
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import (
@@ -464,6 +464,28 @@ def empty(do: LibraryContext, value: ListOf | DictOf) -> None:
         _set_entries(do, value, {})
     if do.state(value, ContainerState.more) is not None:
         do.set_state(value, ContainerState.more, singleton(UNBOUND))
+
+
+def begin_iteration(do: LibraryContext, values: Values, node: ast.AST) -> Values:
+    """What a loop goes over, or `iter` returns: the `__iter__` of an object of the project is called once, before the
+    first item."""
+    return values.map(lambda value: _begun(do, value, node)) if values.any(_may_begin) else values
+
+
+def _may_begin(value: Value) -> bool:
+    return isinstance(value, (Instance, Enumerated))
+
+
+def _begun(do: LibraryContext, value: Value, node: ast.AST) -> Value:
+    if isinstance(value, Enumerated):
+        items = tuple([begin_iteration(do, each, node) for each in value.items])
+        return value if items == value.items else replace(value, items=items)
+    own = find_method(do, value, "__iter__") if isinstance(value, Instance) else None
+    only = do.call(own, NO_ARGUMENTS, node).single if own is not None else None
+    if only == value and isinstance(value, Instance):
+        do.set_flag(value, ObjectState.begun)
+    # A generator is followed where the loop is.
+    return value if only is None or isinstance(only, Generator) else only
 
 
 def set_items(do: LibraryContext, value: ListOf, items: Iterable[Values]) -> None:

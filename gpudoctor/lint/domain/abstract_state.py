@@ -348,6 +348,9 @@ class ObjectState:
     """It may have attributes that nobody was seen to set: unread code has got it, or one was set under a name that is
     not known. Of parsers and namespaces too, and of copies. Written by `missing_attributes`, `argument_parsers`,
     `stdlib` and `torch_nn`."""
+    begun: Flag[Instance] = Flag()
+    """Its `__iter__` was called and has returned it: its `__next__` gives the items. Used by `contents` and
+    `interp.library`."""
     of_settings: Flag[Allocated] = Flag()
     """A dictionary of the project's own class, made of nothing but what the user chose, or a section of a settings
     file. Written by `calls` and `written_settings`."""

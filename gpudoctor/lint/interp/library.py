@@ -6,9 +6,9 @@ import ast
 from functools import lru_cache
 
 from gpudoctor.lint.contents import find_method, hidden_in
-from gpudoctor.lint.domain.abstract_state import SettingState
+from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.function import Class, Library, ProjectModule
+from gpudoctor.lint.domain.function import Class, Instance, Library, ProjectModule
 from gpudoctor.lint.domain.symbols import Item
 from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Unknown, Value, Values, shards_of, singleton, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
@@ -116,7 +116,8 @@ def set_library_item(m: Evaluator, value: Value, index: Values, values: Values, 
 
 def iterate_object(m: Evaluator, value: Value, node: ast.AST) -> Values:
     """What a loop over an object gets: its own `__iter__`, else an unknown item."""
-    for name in ("__iter__", "__next__", "__getitem__"):
+    begun = isinstance(value, Instance) and m.flag(value, ObjectState.begun) is not NO
+    for name in ("__next__",) if begun else ("__iter__", "__next__", "__getitem__"):
         found = find_method(m, value, name)
         if found is None:
             continue

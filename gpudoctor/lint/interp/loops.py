@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import reduce
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import find_method, is_grown, known_items
+from gpudoctor.lint.contents import begin_iteration, find_method, is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
@@ -56,6 +56,9 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
     over = generator_of(m, iterable, node.iter)
     if over is not None:
         run_over_generator(m, node, *over, _header(m, node))
+        return
+    iterable = begin_iteration(m, iterable, node.iter)
+    if m.unreachable:
         return
     loaders = _loaders_of(iterable.restrict(m.path))
     for loader in loaders:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpudoctor.lint.contents import as_written_by_itself, is_grown, known_items, new_list
+from gpudoctor.lint.contents import as_written_by_itself, begin_iteration, is_grown, known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, calculated, converted, formatted, joined, of_text, split
@@ -251,7 +251,7 @@ def _iter(call: Call) -> Values:
         # Of an iterator nobody knows how much is left.
         return Enumerated("iter", (singleton(value),)) if isinstance(value, (ListOf, TupleOf, DictOf)) else value
 
-    return given.map(start)
+    return begin_iteration(call.do, given.map(start), call.node)
 
 
 @MODELS.callable("builtins.next")

@@ -309,3 +309,24 @@ class Part:
 owner = Owner()
 owner.number += 1
 claim(owner.part.number() == 6 and owner.part.whose() is owner)
+
+
+class Rounds:
+    def __init__(self):
+        self.begun = 0
+
+    def __iter__(self):
+        self.begun = 2 if self.begun else 1
+        return self
+
+    def __next__(self):
+        return self.begun
+
+
+rounds = Rounds()
+stream = iter(rounds)
+claim(stream is rounds and next(stream) == 1 and next(stream) == 1 and rounds.begun == 1)
+once = Rounds()
+for each in once:
+    claim(each == 1 and once.begun == 1)
+    break
