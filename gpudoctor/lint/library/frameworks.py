@@ -121,8 +121,10 @@ def take_charge(call: Call) -> Values:
         _note_engine(call, settings)
     if answered is not NOT_ANSWERED:
         return answered
-    module = is_module_name(call.name)
-    return singleton(new_module(call, call.name, [], ready=True) if module else call.result(fresh=True))
+    if is_module_name(call.name):
+        return singleton(new_module(call, call.name, [], ready=True))
+    # It may be another one on each rank, as the rank among those that hold the same part of a model.
+    return singleton(call.result(fresh=True, divergence=Divergence.UNREAD))
 
 
 @told(HOOKS.derived_from)
