@@ -110,6 +110,14 @@ class AttributeMissed(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AttributeShadowed(Event):
+    """An attribute that the model has is set on its wrapper, where the model does not look for it."""
+
+    wrapper: Wrapper
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class WrapperMissed(Event):
     """A model that was sharded in place is asked whether it is of one of these `kinds`, or has the method, and has
     not."""

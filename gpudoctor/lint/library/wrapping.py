@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, int_of, single_of
-from gpudoctor.lint.events.model import AttributeMissed, ForwardMarked, SyncNorm, Wrap
+from gpudoctor.lint.events.model import AttributeMissed, AttributeShadowed, ForwardMarked, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import ClipGradients, GradientSync
 from gpudoctor.lint.flow.condition import Condition
@@ -417,9 +417,14 @@ def _unknown_sync(call: Call[Unknown]) -> Values:
 
 @MODELS.setter(Wrapper)
 def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
-    """`model.require_backward_grad_sync = last_micro_step`: what `no_sync` does, by hand."""
+    """`model.require_backward_grad_sync = last_micro_step`: what `no_sync` does, by hand. `model.dropping = False` sets
+    what the model inside goes on to read from itself."""
     if name == "require_backward_grad_sync":
         do.emit(GradientSync, at=place, target=owner, call=name, never=values.single == FALSE)
+        return
+    hides = isinstance(owner, Wrapper) and wrapper_has(owner, name) is False
+    if hides and do.own_attribute(owner.core, name) is not None:
+        do.emit(AttributeShadowed, at=place, wrapper=owner, name=name)
 
 
 def _plain(call: Call) -> Values:

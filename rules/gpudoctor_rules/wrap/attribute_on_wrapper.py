@@ -10,6 +10,9 @@ or when the checkpoint is written.
 The other way round, a model that no wrapper holds has no `.module`: a line left from a run on several GPUs, or one of
 several models that nobody wraps, ends every process with `AttributeError: 'Net' object has no attribute 'module'`.
 
+To set an attribute of the model on its wrapper, as in `model.dropping = False`, is no error: the wrapper gets one of
+that name, and the model goes on with the value that it had.
+
 ## Fix
 
 Write `.module` between the wrapper and the attribute. Safe for reading. A method that computes the training loss must
@@ -36,7 +39,7 @@ from __future__ import annotations
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import LoopRun
-from gpudoctor.lint.events.model import AttributeMissed, BareAsked, Forward, Wrap
+from gpudoctor.lint.events.model import AttributeMissed, AttributeShadowed, BareAsked, Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_kind_of_launch, ways_told
@@ -64,7 +67,7 @@ class AttributeOnWrapper(Rule):
     )
     fix_safety = Safety.SAFE
     shows_when = ("ended_well",)
-    needs = (AttributeMissed, BareAsked)
+    needs = (AttributeMissed, AttributeShadowed, BareAsked)
     crash = CrashText(
         "Parallel' object has no attribute",
         because="the wrapper has none of the model's attributes",
@@ -73,6 +76,7 @@ class AttributeOnWrapper(Rule):
 
     def in_code(self, program: Program) -> Findings:
         yield from self._asked_of_wrappers(program)
+        yield from self._set_on_wrappers(program)
         for event in program.events(BareAsked):
             wraps = [wrap for wrap in program.events(Wrap) if wrap.inner.core == event.model]
             if program.is_caught(event, ERROR) or _may_be_told_apart(event, wraps):
@@ -93,6 +97,28 @@ class AttributeOnWrapper(Rule):
                 # Wherever it is asked for: the model should have been wrapped.
                 cause=event.model.place,
             )  # fmt: skip
+
+    def _set_on_wrappers(self, program: Program) -> Findings:
+        told: set[tuple[Location, str]] = set()
+        for event in program.events(AttributeShadowed):
+            wrapper, at = event.wrapper, (event.location, event.name)
+            if wrapper.kind not in KINDS or at in told or _asked_before(event, wrapper) or _may_be_alone(program):
+                continue
+            told.add(at)
+            sometimes = bool(program.managed_by) or _wrapped_sometimes(program, wrapper)
+            yield self.found(
+                event.location,
+                f"`{event.name}` is set on the wrapper {name_of(wrapper)}, where the model inside does not look: it "
+                "goes on with the value that it had.",
+                remedy=f"Set it on the model: `.module.{event.name} = ...`.",
+                because=[("wrapped here", wrapper.place)],
+                doubt=SOME_PATHS if sometimes else "",
+                severity=Severity.WARNING,
+                repair=None
+                if sometimes
+                else Repair("Set it on the model inside", (model_inside(wrapper, event.location, "receiver"),)),
+                needs=program.shared_by(event),
+            )
 
     def _asked_of_wrappers(self, program: Program) -> Findings:
         # One line may miss two attributes; a loop or two worlds report the same one again.
@@ -184,7 +210,7 @@ def _may_be_told_apart(event: BareAsked, wraps: list[Wrap]) -> bool:
     return bool(wraps) and any(not atom.divergence & unrelated for atom in left)
 
 
-def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:
+def _asked_before(event: AttributeMissed | AttributeShadowed, wrapper: Wrapper) -> bool:
     """A test that could not be answered was given the wrapper: it may be the one that finds out about it."""
     # How the program was launched decides which wrapper it is.
     return any(asks_about(literal, wrapper) or asks_for_kind_of_launch(literal) for literal in event.condition)
