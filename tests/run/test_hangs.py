@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -68,18 +67,11 @@ def test_a_hang_that_is_interrupted_is_in_the_report(tmp_path: Path, monkeypatch
     monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1")
     command = [sys.executable, "-m", "gpudoctor", "run", "--nproc-per-node", "2", "--hang-after", "8", "train.py"]
     process = warm.Process(command, cwd=tmp_path, env=environment())
-    try:
-        # Where they come to the group one by one, those that are early may have to wait for long, too.
-        place = f"train.py:{line_of(program, '    dist.all_reduce')}"
-        deadline = time.monotonic() + 300
-        while place not in process.said():
-            assert time.monotonic() < deadline, process.said()
-            time.sleep(0.1)
-        # What somebody does who reads that.
-        os.kill(process.pid, signal.SIGINT)
-        _, told = process.communicate(600)
-    finally:
-        process.kill()
+    # Where they come to the group one by one, those that are early may have to wait for long, too.
+    process.until(f"train.py:{line_of(program, '    dist.all_reduce')}", 300)
+    # What somebody does who reads that.
+    os.kill(process.pid, signal.SIGINT)
+    _, told = process.communicate(300)
     report = told.rpartition("gpudoctor run\n")[2]
     assert f"train.py:{line_of(program, '    dist.all_reduce')}:1: error: GPU501" in report
     assert "confirmed   GPU501" in report

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import warm
 from tests.support.installs import require_torch
-from tests.support.watching import REST, TRAINING, of_the_program, plain, watch
+from tests.support.watching import REST, TRAINING, environment, of_the_program, plain, watch
 
 SHOWS_ITSELF = """
 import os, sys
@@ -89,10 +90,10 @@ def test_a_signal_that_is_sent_to_us_reaches_the_script(tmp_path: Path) -> None:
         assert process.wait(120) == 5
 
 
+@pytest.mark.skipif(not warm.available(), reason="its process is forked")
 def test_a_process_that_goes_on_after_sigterm_is_told(tmp_path: Path) -> None:
-    require_torch()
     script = """
-import signal, time
+import signal, sys, time
 import torch
 signal.signal(signal.SIGTERM, lambda *_: print("not yet", flush=True))
 model = torch.nn.Linear(1, 1)
@@ -101,17 +102,16 @@ for number in range(30):
     model(torch.ones(1)).backward()
     optimizer.step()
     if number == 1:
-        print("ready", flush=True)
+        print("ready", file=sys.stderr, flush=True)
     time.sleep(0.25)
 """
     (tmp_path / "train.py").write_text(script)
     command = [sys.executable, "-m", "gpudoctor", "run", "--no-lint", "train.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
-        told = " ".join(process.stderr.read().split())
+    process = warm.Process(command, cwd=tmp_path, env=environment())
+    process.until("ready", 300)
+    os.kill(process.pid, signal.SIGTERM)
+    _, err = process.communicate(300)
+    told = " ".join(err.split())
     assert "after the job was told to end (SIGTERM): what it does at SIGTERM, at train.py:4, does not end it." in told
 
 

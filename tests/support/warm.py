@@ -105,9 +105,14 @@ class Process:
                 self._texts.append(_text(file))
         return self.returncode
 
-    def said(self) -> str:
-        """What it has written to standard error until now."""
-        return _text(self._files[1])
+    def until(self, told: str, timeout: float) -> None:
+        """Wait until it has written this to standard error."""
+        deadline = time.monotonic() + timeout
+        while told not in (said := _text(self._files[1])):
+            if time.monotonic() > deadline:
+                self.kill()
+                raise TimeoutError(said)
+            time.sleep(0.1)
 
     def communicate(self, timeout: float) -> tuple[str, str]:
         """What it has written, once it has ended."""
