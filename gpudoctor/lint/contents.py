@@ -118,11 +118,15 @@ def _merge(
     only = other.single
     entries = pairs(do, only) if isinstance(only, DictOf) else None
     if entries is not None and isinstance(only, DictOf):
-        known.update(entries)
-        note_chosen_file(do, made, [only])
         extra = do.state(only, ContainerState.more)
         if extra is not None:
             more.append(extra)
+            # Any of those that stand before it may be among them.
+            _set_entries(do, made, known)
+            note_any_name(do, made, extra, extra, node)
+            known = dict(possible_pairs(do, made))
+        known.update(entries)
+        note_chosen_file(do, made, [only])
         return known
     found = entries_of(do, other, node)
     more.append(found)

@@ -452,6 +452,7 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("absl", shadowed=True, harmless=ALL, settings=ALL, calls_given=("app.run",))
     yield LibraryEntry("fire", shadowed=True, harmless=ALL, settings=ALL, runs_commands=ALL, calls_given=("Fire",))
     yield LibraryEntry("omegaconf yaml", wins=True, harmless=ALL, settings=ALL)
+    yield LibraryEntry("ruamel", harmless=ALL, settings=ALL, aliases={"ruamel.yaml.": "yaml."})
     yield LibraryEntry("click", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL)
     # What it makes of a setting file may train, and is imported nowhere.
     yield LibraryEntry("hydra", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL, mentions=("hydra",))
@@ -471,7 +472,7 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("icefall", settings=("utils.AttributeDict",), harmless=("utils.AttributeDict",))
     # In a `Munch` of their own people keep models, too.
     yield LibraryEntry("munch", settings=("munchify", "Munch.fromDict"), harmless=("munchify", "Munch.fromDict"))
-    yield LibraryEntry("configparser ruamel tomlkit tomllib", settings=ALL)
+    yield LibraryEntry("configparser tomlkit tomllib", settings=ALL)
     yield LibraryEntry("simple_parsing", settings=ALL, calls_given=("parse",))
     yield LibraryEntry(
         "jsonargparse",

@@ -279,3 +279,18 @@ def test_what_decides_the_key_decides_the_entry(paper):
         reveal(models[kind])  #: 1 if parser.parse_args().fast | 3 if not (parser.parse_args().fast)
         """
     )
+
+
+def test_what_the_user_has_given_replaces_defaults(paper):
+    paper(
+        """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--several", action="store_true")
+        args = parser.parse_args()
+        given = {name: value for name, value in vars(args).items() if value is not None}
+        merged = {"several": False, **given, "name": "run"}
+        reveal(merged["several"])  #: setting several
+        reveal(merged["name"])  #: 'run'
+        """
+    )
