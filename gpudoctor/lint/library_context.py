@@ -233,6 +233,9 @@ class ProjectModules(Protocol):
     def function_at(self, text: str, node: ast.AST, **given: Values) -> Value:
         """A function with this text, all of which stands where a node stands."""
 
+    def expression_at(self, text: str, node: ast.AST) -> Values | None:
+        """What an expression with this text is, read where a node stands; None of what is none."""
+
     def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """Look for modules here too, or first of all."""
 

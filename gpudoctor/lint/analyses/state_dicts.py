@@ -73,8 +73,9 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
     if only is None and state is not None:
         # Loaded from a file or fetched from somewhere else, as the path says: the one that is loaded counts, and of
         # two the one that is tried first.
-        origins = (origin(call, ValueSet.of(each)) for each in state)
-        return next((loaded for loaded, _ in origins if loaded is not None), None), None
+        origins = [found for each in state if (found := origin(call, ValueSet.of(each)))[0] is not None]
+        entries = {entry for _, entry in origins}
+        return (origins[0][0], entries.pop() if len(entries) == 1 else None) if origins else (None, None)
     if isinstance(only, Unknown):
         loaded, entry = _loaded(only), _entry(only)
         if loaded is None:

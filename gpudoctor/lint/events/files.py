@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.heuristics import OWN_DISK
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
-from gpudoctor.lint.domain.symbols import AnyOf, CallResult, IsTrue
+from gpudoctor.lint.domain.symbols import AnyOf, CallResult, EachOf, IsTrue, Item
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, of_kinds, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
@@ -59,8 +59,12 @@ class FileEvent(Event):
         return self.path is not None and self.path.all(lambda value: value.config)
 
     def is_of(self, other: FileEvent) -> bool:
-        """It may be the same file: one path that both may use is enough."""
-        return not set(self.path or ()).isdisjoint(other.path or ())
+        """It may be the same file: one path that both may use is enough, or one that was found where the other lies."""
+        mine, other_paths = set(self.path or ()), set(other.path or ())
+        if not mine.isdisjoint(other_paths):
+            return True
+        found = (_listed_in(path) for path in other_paths)
+        return any(_lies_in(path, folder) for folder in found if folder for path in mine)
 
     @property
     def where_missing(self) -> bool:
@@ -88,6 +92,29 @@ class FileEvent(Event):
         names = set(map(_file_name, self.path or ()))
         name = ((names.pop() if len(names) == 1 else "") or label or spelled) if plain else spelled
         return f"`{name}`" if name else otherwise
+
+
+_SEPARATOR = Const("/")
+
+
+def _listed_in(path: Value) -> tuple[Value, ...]:
+    """The folder in which this file was found: `os.path.join(folder, name)` of one of `os.listdir(folder)`, or one of
+    `glob.glob(...)`; nothing where it was not found so."""
+    term = path.in_text[-1].term
+    match term.of.term if isinstance(term, (EachOf, Item)) else None:
+        case CallResult(function="os.listdir"):
+            parts = path.in_text
+        case CallResult(function="glob.glob" | "glob.iglob", given=((ValueSet() as patterns, *_), _)):
+            parts = next(iter(patterns)).in_text
+        case _:
+            return ()
+    last = max((index for index, part in enumerate(parts) if part == _SEPARATOR), default=0)
+    return tuple(parts[:last])
+
+
+def _lies_in(path: Value, folder: tuple[Value, ...]) -> bool:
+    parts = tuple(path.in_text)
+    return parts[: len(folder) + 1] == (*folder, _SEPARATOR) and _SEPARATOR not in parts[len(folder) + 1 :]
 
 
 def _agreed(path: Value) -> bool:

@@ -11,7 +11,8 @@ import ast
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -92,7 +93,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "sizes": "How many processes and machines there are, where what starts the program says so.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
         "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
-        "written_there": "Functions in the place of a library's own code, by their text and where it is called.",
+        "written_there": "The trees of texts that are executed, in the place of code of a library, by where.",
     }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
@@ -122,7 +123,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.sizes: Sizes = {}
         self.decorated: dict[ast.AST, Registrar] = {}
         self.at_end: list[LastCall] = []
-        self.written_there: dict[tuple[str, Location], ast.FunctionDef] = {}
+        self.written_there: dict[tuple[str, Location], ast.AST] = {}
 
     # --- what models may ask, by what it is about: `library_context.py` says what each means ------------------------
 
@@ -254,18 +255,30 @@ class Evaluator(ExecutionState, LibraryContext):
         return known if known is not None else self.evaluate(default)
 
     def function_at(self, text: str, node: ast.AST, **given: Values) -> Value:
+        (function,) = self._written(text, node, ast.parse).body
+        assert isinstance(function, ast.FunctionDef)
+        return self.function_of(function, **given)
+
+    def expression_at(self, text: str, node: ast.AST) -> Values | None:
+        try:
+            expression = self._written(text.strip(), node, partial(ast.parse, mode="eval"))
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+        return self.evaluate(expression.body)
+
+    def _written(self, text: str, node: ast.AST, parse: Callable[[str], Any]) -> Any:
+        """The tree of a text, which stands where a node does. It is kept: what is known of nodes goes by who they
+        are."""
         key = text, self.place(node)
         found = self.written_there.get(key)
         if found is None:
-            function = ast.parse(text).body[0]
-            assert isinstance(function, ast.FunctionDef)
-            for part in ast.walk(function):
+            found = self.written_there[key] = parse(text)
+            for part in ast.walk(found):
                 if hasattr(part, "lineno"):
                     ast.copy_location(part, node)
                 if isinstance(part, (ast.FunctionDef, ast.Lambda)):
                     self._traits[part] = traits_of_tree(part)
-            found = self.written_there[key] = function
-        return self.function_of(found, **given)
+        return found
 
     def defined_in(self, module: Value) -> list[Value]:
         scope = module.scope if isinstance(module, ProjectModule) else None

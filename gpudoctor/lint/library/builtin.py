@@ -324,6 +324,11 @@ ARITHMETIC = tuple(f"operator.{name}" for name in ("add", "iadd", "mul", "sub", 
     "builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow", *ARITHMETIC
 )
 def _arithmetic(call: Call) -> Values:
+    if call.name in _EXTREMES and len(call.args) == 1:
+        items = call.do.items_of(call.args[0], call.node)
+        # `max(names, key=os.path.getmtime)`: one of the items, whatever they are compared by.
+        if items.bindings and ("key" in call.keywords or items.are(Text)):
+            return items
     given = flatten(call.do, call.all_values())
     for value in list(given):
         # `sum(losses)` has the graph of each of the losses.
@@ -339,6 +344,7 @@ def _arithmetic(call: Call) -> Values:
     return unknown(call, "a number", given)
 
 
+_EXTREMES = ("builtins.max", "builtins.min")
 _OF_CONSTANTS = tuple(f"builtins.{name}" for name in ("abs", "round", "min", "max", "sum"))
 
 

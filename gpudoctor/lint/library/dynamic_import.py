@@ -271,6 +271,8 @@ def _evaluated(call: Call) -> Values:
     name, module = call.first, call.do.modules.own_module()
     start, middle, end = _pattern(name) if name is not None else ("", None, "")
     if (text := text_of(name)) is not None:
+        if len(call.args) == 1 and len(text) <= MAX_NAME:
+            return call.do.modules.expression_at(text, call.node) or NOT_ANSWERED
         start, middle, end = text, None, ""
     *path, first = start.split(".")
     if len(start) > MAX_NAME or not all(part.isidentifier() for part in path):

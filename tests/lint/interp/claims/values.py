@@ -37,3 +37,14 @@ else:
 # What is too much to be kept one by one has kinds all the same.
 for value in (1, "two", 3.0, 4, "five", 6.0, 7, "eight", 9.0, 10, "eleven", 12.0, 13, "fourteen", 15.0, 16, "seventeen"):
     claim(type(value) is not dict)
+
+
+def chosen(settings):
+    def of(name):
+        return name in settings and eval(f"settings[{name!r}]")
+
+    return of("width") + eval("1 + 1")
+
+
+claim(chosen({"width": 3}) == 5)
+claim(max(["b", "a"], key=len) in ("b", "a"))
