@@ -16,6 +16,7 @@ from gpudoctor.lint.domain.symbols import (
     MethodResult,
     OneOf,
     Operation,
+    OwnReading,
     ParameterName,
     asked_of,
 )
@@ -48,6 +49,15 @@ def says_on_cpu(test: Literal) -> bool:
 def asks_own_reading(test: Literal) -> bool:
     """It is about a tensor, the clock or a signal, and not only about what was counted."""
     return any(isinstance(part, (Tensor, ClockReading, HandlerHasRun)) for part in provenance_of(test, _NEAR))
+
+
+def generators_asked(test: Literal) -> frozenset[str]:
+    """The generators that the numbers which it compares were drawn from; none where it asks for something else that this
+    rank alone has."""
+    parts = [*provenance_of(test, _NEAR)]
+    if any(isinstance(part, (Tensor, ClockReading, HandlerHasRun)) for part in parts):
+        return frozenset()
+    return frozenset(part.generator for part in parts if isinstance(part, OwnReading))
 
 
 def asks_signal(test: Literal) -> bool:

@@ -20,10 +20,10 @@ No automatic fix. Share the decision before acting on it: `all_reduce` the flag 
 ## Silent when
 
 The value was reduced or broadcast; it is a counter or a setting that is the same on all ranks; each rank computed it
-from the same, unsharded data with the same weights; nothing in the loop is collective; the program ends with an error,
-for then the launcher ends the other ranks too; the ranks on the other side of the test leave the loop as well, or take
-such a step, too; the loop stands in DDP's `join()`; the program ends before the group is made, on ranks that the group
-does not count.
+from the same, unsharded data with the same weights, or drew it after a seed that is the same on all ranks; nothing in
+the loop is collective; the program ends with an error, for then the launcher ends the other ranks too; the ranks on the
+other side of the test leave the loop as well, or take such a step, too; the loop stands in DDP's `join()`; the program
+ends before the group is made, on ranks that the group does not count.
 
 ## Sources
 
@@ -40,10 +40,16 @@ from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.event_context import Event, ranks_in_words
-from gpudoctor.lint.events.process import Caught, InitGroup
+from gpudoctor.lint.events.process import Caught, InitGroup, SeedSet
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
-from gpudoctor.lint.questions.asked_in_tests import asks_clock, asks_output, asks_own_reading, asks_signal
+from gpudoctor.lint.questions.asked_in_tests import (
+    asks_clock,
+    asks_output,
+    asks_own_reading,
+    asks_signal,
+    generators_asked,
+)
 from gpudoctor.rule import CrashText, Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
@@ -78,6 +84,8 @@ class LocalDecisionEndsLoop(Rule):
         told: set[Location] = set()
         on_the_rank = ((event, None) for event in _on_the_rank(program))
         for event, guard in [*_on_local_data(program), *on_the_rank]:
+            if guard is not None and _drawn_alike(program, guard, event):
+                continue
             missed = missed_by(event, _of_those_who_stay(event, together))
             # `Join` lets a rank that has left answer the collectives of the others.
             if missed is None or event.location in told or "join" in event.context.contexts:
@@ -118,7 +126,7 @@ class LocalDecisionEndsLoop(Rule):
         """What a rank does not take part in, where it stands under a test of its own data."""
         for step, guard in _left_out(program, together):
             place = step.event.location
-            if place in told:
+            if place in told or _drawn_alike(program, guard, step.event):
                 continue
             told.add(place)
             first = first_asked(guard)
@@ -219,6 +227,19 @@ def _of_those_who_stay(event: LeaveLoop, together: list[JointStep]) -> list[Join
 def _may_agree(guard: Literal) -> bool:
     """What code that was not read has a part in may be the same everywhere, but for what a model says of a batch."""
     return bool(guard.atom.divergence & Divergence.UNREAD) and not asks_output(guard)
+
+
+def _drawn_alike(program: Program, guard: Literal, event: Event) -> bool:
+    """It asks for numbers that all ranks draw after one seed: each draws the same."""
+    generators = generators_asked(guard)
+    return bool(generators) and all(_seeded_alike(program, each, event) for each in generators)
+
+
+def _seeded_alike(program: Program, generator: str, event: Event) -> bool:
+    seeds = [each for each in program.events(SeedSet) if generator in each.of and each.order < event.order]
+    last = next((each for each in reversed(seeds) if not each.condition.excludes(event.condition)), None)
+    apart = Divergence.RANK | Divergence.LOCAL
+    return last is not None and last.seed is not None and not last.seed.surely & apart
 
 
 def _asked_here(event: LeaveLoop, guards: tuple[Literal, ...]) -> list[Literal]:
