@@ -52,8 +52,8 @@ def asks_own_reading(test: Literal) -> bool:
 
 
 def generators_asked(test: Literal) -> frozenset[str]:
-    """The generators that the numbers which it compares were drawn from; none where it asks for something else that this
-    rank alone has."""
+    """The generators that the numbers which it compares were drawn from; none where it asks for something else that
+    this rank alone has."""
     parts = [*provenance_of(test, _NEAR)]
     if any(isinstance(part, (Tensor, ClockReading, HandlerHasRun)) for part in parts):
         return frozenset()
