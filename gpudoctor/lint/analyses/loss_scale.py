@@ -63,17 +63,17 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
     if not graphs:
         return _running_mean(do, result, operands, by)
     alike = all(tensor.mean for tensor in graphs)
-    mean = (alike and by in _OF_MEANS) or (by == "div" and _is_average(operands))
+    mean = (alike and by in _OF_MEANS) or (by == "div" and _is_average(do, operands))
     divided = _divided(operands, by) if len(graphs) == 1 and by in SCALING else None
     over = _divisor(operands, by) if len(graphs) == 1 and by in SCALING else None
     known = mean or divided is not None or over is not None
     return replace(result, mean=mean, divided=divided, over=over) if known else result
 
 
-def _is_average(operands: list[Value]) -> bool:
+def _is_average(do: LibraryContext, operands: list[Value]) -> bool:
     """`(loss * mask).sum() / mask.sum()`, `loss.sum() / len(targets)`"""
     total, count = operands[0], operands[-1]
-    if not isinstance(total, Tensor) or total.extent is not Extent.NUMBER or total.mean:
+    if not isinstance(total, Tensor) or do.flag(total, TensorState.whole_sum) is NO:
         return False
     match count.term:
         case MethodResult(of=Tensor() as summed, method="item"):

@@ -241,6 +241,8 @@ class TensorState:
     `checkpoint_files`."""
     gradient_chosen: Flag[Tensor] = Flag()
     """A parameter that was told whether it takes a gradient. Written by `freezing`, read by `torch_nn`."""
+    whole_sum: Flag[Tensor] = Flag()
+    """It is the sum of all numbers of a tensor. Written by `tensors`, and read by `loss_scale`."""
     sum_of_means: Flag[Tensor] = Flag()
     """It is the sum of the means of several batches. Written and read by `loss_scale`."""
     returned_means: ValueCell[Tensor | Class] = ValueCell()

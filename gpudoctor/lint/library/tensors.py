@@ -208,9 +208,12 @@ def as_loss(value: Value, made_by: str, reduced: bool = False, mean: bool = Fals
     return replace(value, origin=origin, doubtful=False, extent=Extent.NUMBER if reduced else None, mean=mean)
 
 
-def as_mean(value: Value, name: str) -> Value:
-    """What `mean` makes of all numbers of a tensor."""
-    if name != "mean" or not isinstance(value, Tensor) or value.extent is not Extent.NUMBER:
+def reduced(do: LibraryContext, value: Value, name: str) -> Value:
+    """What `mean` or `sum` makes of all numbers of a tensor."""
+    if name not in ("mean", "sum") or not isinstance(value, Tensor) or value.extent is not Extent.NUMBER:
+        return value
+    if name == "sum":
+        do.set_flag(value, TensorState.whole_sum)
         return value
     return replace(value, mean=True)
 
@@ -654,7 +657,7 @@ def _method(call: Call[Tensor]) -> Values:
         of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name, operands)
     )
     result = after_operation(call.name, operands, result)
-    result = as_mean(cut(result, call.name), call.name)
+    result = reduced(call.do, cut(result, call.name), call.name)
     # `loss.contiguous()`, `loss.float()`: the same number in another form.
     if tensor.mean and call.name in operations("shares"):
         result = _copied(call.do, tensor, result)

@@ -41,12 +41,12 @@ from gpudoctor.lint.library.tensors import (
     NOT_DIFFERENTIABLE,
     agreed,
     as_loss,
-    as_mean,
     check_each_way,
     combined,
     cut,
     filled,
     made,
+    reduced,
     without_graph,
 )
 from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, singleton
@@ -184,7 +184,7 @@ def _operation(call: Call) -> Values:
             return singleton(kept(result, operands[0], last) if operands else result)
         whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
         mean = whole and takes_mean(call.keywords.get("reduction"))
-        result = after_operation(last, given, as_mean(of_extent(result, extent), last))
+        result = after_operation(last, given, reduced(call.do, of_extent(result, extent), last))
         result = joined(as_loss(cut(result, last), last, whole, mean), operands, last)
         return singleton(kept(result, operands[0], last) if operands else result)
     return singleton(call.result(divergence=divergence_of(given)))
