@@ -90,6 +90,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "packages": "The modules that were imported.",
         "pending": "Modules that were imported and not executed yet.",
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
+        "registering_nothing": "Of the modules that wait, those that put nothing into a table.",
         "sizes": "How many processes and machines there are, where what starts the program says so.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
         "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
@@ -107,6 +108,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.importing_since: int | None = None
         self.open_imports = 0
         self.reading_library = self.waits = False
+        self.registering_nothing: set[Hashable] = set()
         self.frame_star_libraries: dict[Hashable, list[str]] = {}
         self.drawn: dict[Hashable, tuple[int, int, Values]] = {}
         self.ended: Stop | None = None

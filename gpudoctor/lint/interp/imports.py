@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.evaluator import Evaluator
-from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS
+from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS, MAX_WAITING
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.library_call import MODELS
 from gpudoctor.lint.process_state import fresh_stack
@@ -281,21 +281,37 @@ def begin(m: Evaluator, module: ProjectModule) -> None:
 def complete(m: Evaluator, table: DictOf, key: Value | None) -> None:
     """Before it is said what a table has: execute the modules that wait and register something, where what is asked for
     may be among that. Those that the program has imported last are nearest to it."""
-    # Who registers asks for the table as well.
-    waiting = [*reversed(m.pending.items())] if m.importing_since is None else []
-    while waiting and m.spent_on_imports < 2 * MAX_EAGER_IMPORTS and _may_lack(m, table, key):
-        scope, file = waiting.pop(0)
-        if scope in m.pending and _registers(m, file):
+    # Who registers asks for the table as well, and to parse a whole zoo of models takes seconds.
+    if (
+        m.importing_since is not None
+        or len(m.pending) > MAX_WAITING
+        or m.spent_on_imports >= 2 * MAX_EAGER_IMPORTS
+        or not _may_lack(m, table, key)
+    ):
+        return
+    for scope, file in reversed([*m.pending.items()]):
+        if scope in m.pending and scope not in m.registering_nothing:
+            if not _registers(m, file):
+                m.registering_nothing.add(scope)
+                continue
             m.looked_up += 1
             begin(m, ProjectModule(scope, file.name))
+            if m.spent_on_imports >= 2 * MAX_EAGER_IMPORTS or not _may_lack(m, table, key):
+                return
 
 
 def _may_lack(m: Evaluator, table: DictOf, key: Value | None) -> bool:
-    """It is a table of classes and functions, of such tables or of nothing yet, and may have been asked too early."""
+    """It is a table of classes and functions, or of such tables, and may have been asked too early."""
     entries = possible_pairs(m, table)
     if m.state(table, ContainerState.more) is not None or any(name.single == key for name, _ in entries):
         return False
-    return all(held.are(Class, Function, DictOf) for _, held in entries)
+    return _holds_definitions(entries) or any(
+        isinstance(held.single, DictOf) and _holds_definitions(possible_pairs(m, held.single)) for _, held in entries
+    )
+
+
+def _holds_definitions(entries: list[tuple[Values, Values]]) -> bool:
+    return bool(entries) and all(held.are(Class, Function) for _, held in entries)
 
 
 def _registers(m: Evaluator, file: ModuleFile) -> bool:

@@ -24,6 +24,8 @@ MAX_EAGER_IMPORTS = 3_000
 """So many statements of modules that a program imports are executed as Python does. From then on, those that only
 define things wait until a name of theirs is asked for: a zoo of models has twenty thousand. Most programs take under
 1,000."""
+MAX_WAITING = 60
+"""Where no more of them wait, those that register something are looked for when a table lacks what is asked for."""
 MAX_EVALUATIONS = 350_000
 """Expressions that it may evaluate, begun anew or not: each part of one counts, and more where it has several values.
 The largest real programs take nearly all of it, in 5 seconds, and most a hundredth. Counted, so that the same

@@ -413,11 +413,11 @@ TABLE_OF_CLASSES = """
             return cls
         return put
     # file: zoo/long.py
+    from .registry import register
     one, two, three, four = 1, 2, 3, 4
-    five, six = 5, 6
-    five, six = 5, 6
-    five, six = 5, 6
-    five, six = 5, 6
+    @register("first")
+    class First:
+        pass
     # file: zoo/asked.py
     from .registry import register
     @register("second")
