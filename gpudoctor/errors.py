@@ -56,6 +56,16 @@ def nearest(wrong: str, right: Iterable[str]) -> str:
     return f"; did you mean `{lowered[close[0]]}`?" if close else ""
 
 
+def nearest_file(missing: str) -> str:
+    """The same of a file or folder that is not there: the nearest one beside it."""
+    folder, name = os.path.split(missing)
+    try:
+        beside = os.listdir(folder or ".")
+    except OSError:
+        return ""
+    return nearest(name, beside)
+
+
 def _trail(traceback: TracebackType | None) -> Iterator[str]:
     """The last frames, innermost first, with paths that tell nothing about whose machine it is."""
     frames = []

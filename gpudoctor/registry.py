@@ -36,6 +36,7 @@ _ANY_CODE = r"[A-Z]{2,10}\d{3,4}"
 _FILE_NAME = r"[a-z][a-z0-9]*(_[a-z0-9]+)*"
 # More than any beginning of a code is long, so a rule that is named wins over its family.
 _EXACT = 1000
+_LISTED = "; `gpudoctor rules` lists them"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Registry:
         """The rule of this code or name. `besides` are other names that may have been meant where it is none."""
         card = self.by_code.get(text.upper()) or self.by_name.get(text.lower())
         if card is None:
-            raise UsageError(f"there is no rule `{text}`{nearest(text, besides) or self._hint(text)}")
+            hint = nearest(text, besides) or self._hint(text) or _LISTED
+            raise UsageError(f"there is no rule `{text}`{hint}")
         return card
 
     def select(self, *layers: Selection, target_torch: str = "") -> tuple[RuleCard, ...]:
@@ -120,9 +122,11 @@ class Registry:
         return iter(found)
 
     def _hint(self, wrong: str) -> str:
+        if begun := [code for code in self.by_code if code.startswith(wrong.upper())]:
+            return f"; the codes that begin so are {', '.join(begun)}"
         # A code with other digits is another mistake, so the nearest one would be a guess.
         if wrong[:3].upper() == "GPU" and wrong[3:].isdigit():
-            return "; `gpudoctor rules` lists them"
+            return _LISTED
         return nearest(wrong, [*self.by_code, *self.by_name, "ALL"])
 
 

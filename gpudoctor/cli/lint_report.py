@@ -89,10 +89,17 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
 
         for line in table(counts(outcome.findings)):
             say(line)
-    # After a bug of ours, "no mistake" would be more than is known.
-    if not settings.quiet and (outcome.findings or not outcome.failures):
-        unchecked, nothing = missed + outcome.too_new, outcome.without_pytorch
-        say(summary(outcome.findings, outcome.files, unchecked, partly=partly, without_pytorch=nothing))
+    # After a bug of ours, "no mistake" would be more than is known; that no file is there was told as a problem.
+    if not settings.quiet and (outcome.findings or not outcome.failures) and (outcome.files or not outcome.problems):
+        told = summary(
+            outcome.findings,
+            outcome.files,
+            missed + outcome.too_new,
+            partly=partly,
+            without_pytorch=outcome.without_pytorch,
+            only_new=bool(settings.baseline or settings.since),
+        )
+        say(told)
         _tell_fixable(outcome.findings, unsafe=settings.unsafe_fixes)
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)

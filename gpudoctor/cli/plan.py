@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.config import LAUNCHES
 from gpudoctor.coverage import Coverage, Followed, Silence
 from gpudoctor.diagnostic import Location
-from gpudoctor.errors import GpudoctorError, UsageError, nearest
+from gpudoctor.errors import GpudoctorError, UsageError, nearest_file
 from gpudoctor.lint.ask_rules import coverage_in
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.interp.launch_worlds import programs_of
@@ -93,8 +92,7 @@ def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project, str
     """What the script does in each world, its project, and why it is a program, or none."""
     path = Path(script)
     if not path.exists():
-        beside = os.listdir(path.parent) if path.parent.is_dir() else []
-        raise UsageError(f"{script}: there is no such file{nearest(path.name, beside)}")
+        raise UsageError(f"{script}: there is no such file{nearest_file(script)}")
     if path.is_dir():
         raise UsageError(f"{script}: this is a folder; name the file with which training is started")
     source = read_source(script)

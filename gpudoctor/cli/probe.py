@@ -117,7 +117,7 @@ def _wishes(options: argparse.Namespace) -> Wishes:
 def _known(option: str, given: list[str] | None, right: Iterable[str]) -> tuple[str, ...]:
     for word in given or ():
         if word not in right:
-            raise UsageError(f"{option} {word}: is none of {', '.join(right)}{nearest(word, right)}")
+            raise UsageError(f"{option}: {word!r} is none of {', '.join(right)}{nearest(word, right)}")
     return tuple(dict.fromkeys(given or ()))
 
 

@@ -15,7 +15,7 @@ from gpudoctor.cli.run_report import compared, document, in_one_line, report, st
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.diagnostic import Severity
-from gpudoctor.errors import GpudoctorError, UsageError
+from gpudoctor.errors import GpudoctorError, UsageError, nearest_file
 from gpudoctor.lint.launchfiles.launchers import tasks_of_srun
 from gpudoctor.lint.pipeline import lint
 from gpudoctor.ranks.process_tree import ON_LINUX
@@ -198,7 +198,8 @@ def _job(options: argparse.Namespace, ranks: int | None) -> _Job:
     if not given:
         raise UsageError("there is no script to run: `gpudoctor run train.py`")
     if not os.path.exists(given[0]):
-        hint = f"; to run a command, write `gpudoctor run -- {' '.join(given)}`" if not given[0].endswith(".py") else ""
+        otherwise = f"; to run a command, write `gpudoctor run -- {' '.join(given)}`"
+        hint = nearest_file(given[0]) if given[0].endswith(".py") else otherwise
         raise UsageError(f"there is no script `{given[0]}`{hint}")
     if given[0].endswith(".ipynb"):
         made = f"`jupyter nbconvert --to script {given[0]}` makes a script of it"

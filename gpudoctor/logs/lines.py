@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from gpudoctor.errors import UsageError, nearest
+from gpudoctor.errors import UsageError, nearest_file
 from gpudoctor.record import dataclass
 
 LONGEST = 16 * 1024
@@ -51,8 +50,7 @@ def files_in(named: Iterable[str]) -> list[str]:
                 raise UsageError(f"{name}: there is no log in this folder")
             found += map(str, inside)
         else:
-            beside = os.listdir(path.parent) if path.parent.is_dir() else []
-            raise UsageError(f"{name}: there is no such file{nearest(path.name, beside)}")
+            raise UsageError(f"{name}: there is no such file{nearest_file(name)}")
     return found
 
 

@@ -55,6 +55,7 @@ class TestBaseline:
         code, out, err = concise("--baseline", "known.json")
         assert (code, out) == (0, "")
         assert "2 findings known, not shown" in err
+        assert err.endswith("No new mistake found in 1 file.\n")
 
     def test_moved_lines_stay_known_and_new_ones_are_shown(self, write: Write, concise: Lint) -> None:
         write(train=MAIN)
@@ -143,7 +144,7 @@ class TestSince:
 
     @pytest.mark.usefixtures("repository")
     def test_only_changed_lines_and_new_files_count(self, write: Write, concise: Lint) -> None:
-        assert concise("--since", "HEAD")[:2] == (0, "")
+        assert concise("--since", "HEAD") == (0, "", "No new mistake found in 2 files.\n")
         write(train=MAIN.replace("seed(two)", "seed(2)"), new="import torch\nseed(five)\n")
         code, out, _ = concise("--since", "HEAD")
         assert code == 1

@@ -43,3 +43,4 @@ def test_summary() -> None:
     elsewhere = replace(FINDING, location=Location("utils.py", 3))
     assert summary([FINDING, elsewhere], 1).startswith("Found 2 warnings in 2 files."), "one was named, two are wrong"
     assert summary([], 2) == "No mistake found in 2 files."
+    assert summary([], 2, only_new=True) == "No new mistake found in 2 files."

@@ -204,7 +204,8 @@ def test_ranks_that_a_launcher_has_started_are_reported_together(tmp_path: Path)
 
 
 def test_the_report_for_people_comes_on_standard_error(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(TRAINING)
+    # The backend is named where the program names none, too.
+    (tmp_path / "train.py").write_text(TRAINING.replace('init_process_group("gloo")', "init_process_group()"))
     ended = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--nproc-per-node", "2", "train.py")
     assert of_the_program(ended.stdout) == []
     assert "2 ranks (gloo) made 8 steps" in ended.stderr
@@ -217,6 +218,7 @@ def test_wrong_use_is_told(tmp_path: Path) -> None:
     for arguments, told in (
         ((), "no script to run"),
         (("nothing.py",), "there is no script `nothing.py`"),
+        (("trian.py",), "there is no script `trian.py`; did you mean `train.py`?"),
         (("train.ipynb",), "train.ipynb is a notebook, which Python cannot start"),
         (("torchrun", "train.py"), "gpudoctor run -- torchrun train.py"),
         (("--output-format", "json", "train.py"), "add `--output-file FILE`"),

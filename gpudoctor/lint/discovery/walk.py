@@ -7,7 +7,7 @@ import stat
 from collections.abc import Container, Iterator, Sequence
 
 from gpudoctor.diagnostic import Problem
-from gpudoctor.errors import nearest
+from gpudoctor.errors import nearest_file
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.launch_names import found_by_name, in_hidden_folder, launch_kind
@@ -44,22 +44,13 @@ def collect(
         elif os.path.lexists(path) or os.path.realpath(path) in edited:
             files.append(path)
         else:
-            problems.append(_missing(path))
+            problems.append(Problem(path, f"there is no such file or folder{nearest_file(path)}"))
     found: dict[str, str] = {}
     for file in files:
         # A link that leads nowhere is known by its own name.
         leads_nowhere = os.path.islink(file) and not os.path.exists(file)
         found.setdefault(file if leads_nowhere else real_path(file), file)
     return found, problems
-
-
-def _missing(path: str) -> Problem:
-    folder, name = os.path.split(path)
-    try:
-        hint = nearest(name, os.listdir(folder or "."))
-    except OSError:
-        hint = ""
-    return Problem(path, f"there is no such file or folder{hint}")
 
 
 def files_below(folder: str, *, respect_gitignore: bool = True) -> Iterator[str]:

@@ -171,7 +171,16 @@ class State:
             # Not the group: who keeps it keeps it alive.
             self._group = id(group)
             rank, world = dist.get_rank(), dist.get_world_size()
-            self.recorder.write("group", rank=rank, world=world, backend=str(dist.get_backend()), pid=os.getpid())
+            self.recorder.write("group", rank=rank, world=world, backend=_backend(), pid=os.getpid())
+
+
+def _backend() -> str:
+    """The backend of the default group. One that was made without a name has a backend for each kind of device."""
+    name = str(dist.get_backend())
+    if name != dist.Backend.UNDEFINED:
+        return name
+    of_devices = dict(each.split(":") for each in str(dist.get_backend_config()).split(","))
+    return of_devices.get("cuda" if torch.cuda.is_available() else "cpu", name)
 
 
 class Span:
