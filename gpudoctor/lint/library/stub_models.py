@@ -317,6 +317,12 @@ def managed_method(call: Call[ManagedObject | Wrapper]) -> Values:
     return answered if answered is not NOT_ANSWERED else singleton(call.method_result(call.allocation_site()))
 
 
+@MODELS.called(ManagedObject)
+def _managed_call(call: Call[ManagedObject]) -> Values:
+    """What the stub of its class says of calling it."""
+    return _method_in(call, call.receiver) if call.receiver.class_name else NOT_ANSWERED
+
+
 def engine_can(name: str) -> bool:
     """DeepSpeed's engine has a method of this name that does something to the training."""
     method = declared(f"{ENGINE}.{name}")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.abstract_state import TensorState
+from gpudoctor.lint.domain.abstract_state import LoaderState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
+from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scheduler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
-from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.library.devices import use
 from gpudoctor.lint.library.torch_distributed import begin_group
 from gpudoctor.lint.library.torch_optim import new_optimizer, owners
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 from gpudoctor.record import replace
 
 
@@ -71,29 +71,21 @@ def _made(call: Call) -> Scheduler:
     return Scheduler(call.allocation_site(), call.place, call.label, call.name, held[0] if held else None)
 
 
-@MODELS.callable("timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler")
-def _scaler(call: Call) -> Values:
-    return singleton(Scaler(call.allocation_site(), call.place, call.label, whole=False))
+@MODELS.callable("timm.data.create_dataset", "timm.data.dataset_factory.create_dataset")
+def _dataset(call: Call) -> Values:
+    """Pictures of a folder, or of what else the name says."""
+    folder = singleton(Library("torchvision.datasets.ImageFolder"))
+    return call.do.call(folder, Arguments((call.arg(1, "root") or singleton(NONE),)), call.node)
 
 
-@MODELS.called(Scaler)
-def _scaled_step(call: Call[Scaler]) -> Values:
-    """`scaler(loss, optimizer, parameters=...)`: the backward and, unless it is put off, the step."""
-    if call.receiver.whole:
-        # That of torch is no function.
-        return NOT_ANSWERED
-    for loss in call.arg(0, "loss") or ():
-        if isinstance(loss, Tensor):
-            call.emit(Backward, loss=loss, forwards=loss.forwards, complete=loss.graph is not None)
-            call.do.set_flag(loss, TensorState.differentiated)
-        else:
-            call.emit(Backward, loss=loss, complete=False)
-    update = call.arg(7, "need_update") or singleton(TRUE)
-    steps = update.single == TRUE
-    for optimizer in (call.arg(1, "optimizer") or ()) if update.single != FALSE else ():
-        # A step that waits for more batches comes under a test that only the scaler makes.
-        call.emit(OptimizerStep, optimizer=optimizer, through="scaler" if steps else "unknown")
-    return singleton(NONE)
+@MODELS.callable("timm.data._brought")
+def _prefetching(call: Call) -> Values:
+    """What a loader yields then lies on the GPU already."""
+    given = call.args[0] if call.args else singleton(NONE)
+    for loader in given:
+        if isinstance(loader, Loader):
+            call.do.set_flag(loader, LoaderState.brought)
+    return given
 
 
 @MODELS.callable("timm.utils.init_distributed_device", "timm.utils.distributed.init_distributed_device")

@@ -8,6 +8,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
+from gpudoctor.lint.domain.symbols import MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Term, Unknown, Value
 from gpudoctor.lint.events.collective import Collective
@@ -68,7 +69,12 @@ def _made_of_weights(made: Hashable, depth: int = MADE_OF) -> bool:
     match made:
         case Module() | Wrapper() | Parameters() | StateDict():
             return True
-        case Unknown(Term(parts=inside)) | Term(parts=inside) | TupleOf(inside):
+        # Running statistics are no weights.
+        case MethodResult(method="buffers" | "named_buffers"):
+            return False
+        case Unknown(Term() as term):
+            return _made_of_weights(term, depth)
+        case Term(parts=inside) | TupleOf(inside):
             parts = inside
         case tuple() | ValueSet():
             parts = made

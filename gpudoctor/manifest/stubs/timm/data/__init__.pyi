@@ -1,0 +1,35 @@
+"""Data sets by name, and the loader of timm, which brings its batches to the GPU."""
+
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+from gpudoctor.manifest.effects import followed
+
+def create_dataset(name, root=None, split="validation", **more): ...
+def _brought(loader): ...
+@followed()
+def create_loader(
+    dataset,
+    input_size,
+    batch_size,
+    is_training=False,
+    use_prefetcher=True,
+    num_workers=1,
+    distributed=False,
+    collate_fn=None,
+    pin_memory=False,
+    device="cuda",
+    **more,
+):
+    sampler = DistributedSampler(dataset, shuffle=is_training) if distributed else None
+    loader = DataLoader(
+        dataset,
+        batch_size=batch_size,
+        shuffle=sampler is None and is_training,
+        num_workers=num_workers,
+        sampler=sampler,
+        collate_fn=collate_fn,
+        pin_memory=pin_memory,
+        drop_last=is_training,
+    )
+    return _brought(loader) if use_prefetcher else loader

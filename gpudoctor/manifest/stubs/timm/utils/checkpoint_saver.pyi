@@ -1,0 +1,3 @@
+"""Where timm defines them."""
+
+from timm.utils import CheckpointSaver as CheckpointSaver
