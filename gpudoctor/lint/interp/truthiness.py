@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Attribute, Compares, IsTrue, OneOf
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
@@ -120,7 +121,11 @@ def truth(m: Evaluator, values: Values, node: ast.AST) -> bool | Literal:
     here = _whichever(m, values.restrict(m.path))
     if here.single is not None:
         return _decide(m, _truth_of(m, here.single, node))
-    answers = [(b.condition, _decide(m, _truth_of(m, b.value, node))) for b in here.bindings]
+    or_none = any([b.value == NONE for b in here.bindings])  # noqa: C419, a list is quicker here
+    answers = [
+        (b.condition, (or_none and _is_there(b.value)) or _decide(m, _truth_of(m, b.value, node)))
+        for b in here.bindings
+    ]
     if not answers:
         return False
     first = answers[0][1]
@@ -216,6 +221,14 @@ def _in_all(some: list[Condition], others: list[Condition]) -> Literal | None:
         ):
             return literal
     return None
+
+
+def _is_there(value: Value) -> bool:
+    """`if extra:`, which is None or has come out of a model: whether it is there is asked, and not for its number."""
+    return isinstance(value, Tensor) and value.extent is None and value.origin in _NOT_MADE_HERE
+
+
+_NOT_MADE_HERE = (TensorOrigin.OUTPUT, TensorOrigin.BATCH)
 
 
 def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
