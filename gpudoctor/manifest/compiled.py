@@ -230,6 +230,12 @@ def known_better() -> dict[str, tuple[str, ...]]:
     return found
 
 
+def stamp_of_stubs() -> int:
+    """It is another one after an edit of a stub; 0 of a table that was shipped, which no edit changes."""
+    stamp: int = table().get("stamp", 0)
+    return stamp
+
+
 @cache
 def table() -> dict[str, Any]:
     """All that is known."""
@@ -266,7 +272,7 @@ def _read_anew() -> dict[str, Any]:
     folders = {os.path.dirname(name) for name in files}
     names = " ".join([*files, *folders, *_MADE_OF])
     stamp = _stamp(names)
-    found = _compiled()
+    found = {**_compiled(), "stamp": stamp}
     try:
         os.makedirs(os.path.dirname(_KEPT), exist_ok=True)
         replace_file(_KEPT, marshal.dumps((names, stamp, found), _MARSHAL_VERSION))

@@ -216,8 +216,10 @@ def test_a_kept_table_is_read_as_long_as_it_is_fresh(checkout: Path, monkeypatch
         patched.setattr(compiled, "_read_anew", lambda: pytest.fail("read anew"))
         assert names() == {"lib.f"}
     stub = checkout / "stubs" / "lib" / "__init__.pyi"
+    before = compiled.stamp_of_stubs()
     stub.write_text("@collective()\ndef other(): ...\n")
     assert names() == {"lib.other"}
+    assert compiled.stamp_of_stubs() != before
     stub.with_name("part.pyi").write_text("@collective()\ndef g(): ...\n")
     assert names() == {"lib.other", "lib.part.g"}
     stub.unlink()
@@ -235,6 +237,7 @@ def test_a_wheel_brings_its_table(checkout: Path):
     checkout.joinpath(compiled.SHIPPED).write_bytes(compiled.built())
     checkout.joinpath("stubs", "lib", "__init__.pyi").write_text("")
     assert names() == {"lib.f"}
+    assert compiled.stamp_of_stubs() == 0
 
 
 # --- the libraries ---------------------------------------------------------------------------------------------------

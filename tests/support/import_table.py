@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, str] = {
         "config lint.notebooks lint.request lint.runtime lint.runtime.workers lint.size_limits lint.source "
         "lint.source.syntax_walk manifest"
     ),
-    "lint.runtime": "gpudoctor lint.entry_result lint.program_facts lint.request lint.source",
+    "lint.runtime": "gpudoctor lint.entry_result lint.program_facts lint.request lint.source manifest",
     # --- from trees to events ---
     # What a model may ask and do, as types.
     "lint.library_context": "*values",

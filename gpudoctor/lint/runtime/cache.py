@@ -26,6 +26,7 @@ from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.file_queries import CONTENT, KeptAnswers, answer_to, digest_of
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import is_package
+from gpudoctor.manifest.compiled import stamp_of_stubs
 from gpudoctor.record import fields, replace
 
 if TYPE_CHECKING:
@@ -219,7 +220,8 @@ def _settings_of(request: Request) -> str:
     stamps = sorted(stamp for folder in folders for stamp in _stamps(folder))
     rules = sorted(repr(card) for card in request.rules)
     surroundings = [os.getcwd(), os.path.expanduser("~"), request.launch, request.fixes]
-    return digest_of(repr((__version__, sys.version, stamps, rules, surroundings)).encode("utf-8", "surrogateescape"))
+    own = __version__, sys.version, stamps, stamp_of_stubs()
+    return digest_of(repr((*own, rules, surroundings)).encode("utf-8", "surrogateescape"))
 
 
 def _stamps(folder: str) -> Iterator[tuple[str, int, int]]:

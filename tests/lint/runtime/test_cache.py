@@ -17,6 +17,7 @@ from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.runtime import cache as kept
 from gpudoctor.lint.source.file import Unreadable
+from gpudoctor.manifest import compiled
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 
@@ -142,6 +143,13 @@ def test_other_settings_have_results_of_their_own(project: Project, monkeypatch:
 def test_another_version_of_gpudoctor_starts_anew(project: Project, monkeypatch: pytest.MonkeyPatch):
     project.lint()
     monkeypatch.setattr(kept, "__version__", "other")
+    project.lint()
+    assert project.executed == ["train.py"]
+
+
+def test_an_edit_of_a_stub_starts_anew(project: Project, monkeypatch: pytest.MonkeyPatch):
+    project.lint()
+    monkeypatch.setitem(compiled.table(), "stamp", 1)
     project.lint()
     assert project.executed == ["train.py"]
 
