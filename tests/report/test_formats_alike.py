@@ -2,6 +2,7 @@
 
 import inspect
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,12 @@ def test_a_format_is_a_file_with_a_page_and_one_render(name: str) -> None:
     module = import_module(FORMATS[name])
     assert module.__doc__
     assert list(inspect.signature(module.render).parameters) == ["report", "style"]
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/lint.md"])
+def test_the_pages_name_each_format(document: str, repository: Path) -> None:
+    text = repository.joinpath(document).read_text(encoding="utf-8")
+    assert [name for name in FORMATS if f"{name}`" not in text] == []
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -270,12 +270,13 @@ def _meant(word: str) -> str:
 
 
 def _nearest(text: str, rules: Iterable[tuple[str, str]]) -> str:
+    if text.upper().startswith(_OWN):
+        # Letters that were typed for digits count for nothing. Other digits are another rule: it would be silenced.
+        wanted = text.upper().translate(str.maketrans("OIL", "011", "-_ "))
+        begun = [code for code, _ in rules if code.startswith(wanted) or wanted.startswith(code)]
+        return begun[0] if len(begun) == 1 else ""
     from difflib import get_close_matches
 
-    if text.upper().startswith(_OWN):
-        # Letters that were typed for digits count for nothing.
-        wanted = text.upper().translate(str.maketrans("OIL", "011"))
-        return next(iter(get_close_matches(wanted, [code for code, _ in rules], n=1, cutoff=0.8)), "")
     return next(iter(get_close_matches(text.lower().replace("_", "-"), [name for _, name in rules], n=1)), "")
 
 

@@ -213,6 +213,19 @@ def test_what_is_said_of_the_unknown() -> None:
     assert "gpudoctor rules" in code.remedy
 
 
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        ("GPU3021", "write `GPU302`"),
+        ("GPU3O2", "write `GPU302`"),
+        ("GPU304", "`gpudoctor rules` lists the codes and names"),
+    ],
+)
+def test_other_digits_are_another_rule(code: str, remedy: str) -> None:
+    (told,) = comments(f"x = 1  # gpudoctor: ignore[{code}]\n").unknown(RULES)
+    assert told.remedy == remedy
+
+
 def test_rules_of_other_packs() -> None:
     found = comments("x = 1  # noqa: ACME101\n")
     assert found.silences(1, "ACME101", "made-at-acme")
