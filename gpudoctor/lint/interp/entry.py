@@ -57,7 +57,7 @@ def run_commands(m: Evaluator, scope: Hashable, file: ModuleFile, names: tuple[s
 def run_handed_over(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
     """Call the functions that train, as far as they say themselves, and that the program leaves to code that was not
     read: `@experiment.automain`, `pool.submit(train)`."""
-    found = [each for each in m.handed_over if _trains(m, each)]
+    found = [each for each in m.handed_over if _is_to_follow(m, each)]
     # `@experiment.capture` on a helper that `main` calls: it is read through `main`.
     mentioned = _mentioned(file.source.tree)
     found = [each for each in found if not isinstance(each, Function) or each.label not in mentioned] or found
@@ -71,11 +71,16 @@ def run_handed_over(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
                     m.call(singleton(each), NO_ARGUMENTS, file.source.tree.body[-1])
 
 
-def _trains(m: Evaluator, value: Value) -> bool:
+def _is_to_follow(m: Evaluator, value: Value) -> bool:
+    """It trains, and no call has led into it: of a group of commands `@add_options(OPTIONS)` was given each, too."""
     function = value.function if isinstance(value, (BoundMethod, Partial)) else value
     if not isinstance(function, Function) or not isinstance(function.file, ModuleFile):
         return False
-    return leads_to_training(_body(function), function.file, m.project)
+    body, path = _body(function), function.file.source.shown
+    lines = range(body[0].lineno, (body[-1].end_lineno or 0) + 1)
+    led = (place for each in m.log for place in (each.location, *each.context.calls))
+    followed = any(place.line in lines and place.path == path for place in led)
+    return not followed and leads_to_training(body, function.file, m.project)
 
 
 def _body(function: Function) -> list[ast.stmt]:
