@@ -77,7 +77,8 @@ def _is_to_follow(m: Evaluator, value: Value) -> bool:
     if not isinstance(function, Function) or not isinstance(function.file, ModuleFile):
         return False
     body, path = _body(function), function.file.source.shown
-    lines = range(body[0].lineno, (body[-1].end_lineno or 0) + 1)
+    # A lambda may stand in the line that hands it over.
+    lines = range(body[0].lineno, (body[-1].end_lineno or 0) + 1) if body is function.node.body else ()
     led = (place for each in m.log for place in (each.location, *each.context.calls))
     followed = any(place.line in lines and place.path == path for place in led)
     return not followed and leads_to_training(body, function.file, m.project)

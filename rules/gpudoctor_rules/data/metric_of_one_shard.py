@@ -38,6 +38,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.reporting import MetricShown, Scored
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
@@ -86,11 +87,7 @@ class MetricOfOneShard(Rule):
         learnt = {shard for backward in program.events(Backward) for shard in backward.loss.shards}
         trained = {*trained_with(program), *learnt}
         seen: set[Value] = set()
-        # `for batch in loader`, of one of two loaders: both are gone over there.
-        over: dict[Hashable, set[Value]] = {}
-        for each in program.events(Iterate):
-            if each.loop is not None:
-                over.setdefault(each.loop.identity, set()).add(each.loader)
+        over = _gone_over(program)
         for report in program.events(MetricShown):
             loader = _evaluated(report, trained, over)
             # "rank 3: 0.91" says whose number it is, and is no mistake.
@@ -176,6 +173,25 @@ def _shares_kept(recording: Recording) -> list[Pass] | None:
     from gpudoctor_rules.data._seen import shares_kept
 
     return shares_kept(recording, recording.ranks[0].evaluations if recording.ranks else ())
+
+
+def _gone_over(program: Program) -> dict[Hashable, set[Value]]:
+    """The loaders whose batches a loop takes: `for batch in loader`, or `next(batches)` in it."""
+    # `for batch in loader`, of one of two loaders: both are gone over there.
+    over: dict[Hashable, set[Value]] = {}
+    around: dict[Value, set[Hashable]] = {}
+    for each in program.events(Iterate):
+        if each.loop is not None:
+            over.setdefault(each.loop.identity, set()).add(each.loader)
+        else:
+            around.setdefault(each.loader, set()).update(loop.identity for loop in each.loops)
+    # Of a pass that has begun in front of the loop the model gets the batches.
+    for forward in program.events(Forward) if around else ():
+        inmost = forward.loops[-1].identity if forward.loops else None
+        for loader in {shard for tensor in forward.inputs for shard in tensor.shards}:
+            if inmost is not None and inmost not in around.get(loader, {inmost}):
+                over.setdefault(inmost, set()).add(loader)
+    return over
 
 
 def _evaluated(report: MetricShown, trained: Container[Value], over: Mapping[Hashable, set[Value]]) -> Loader | None:
