@@ -292,9 +292,10 @@ def _init(call: Call[Module]) -> Values:
         call.do.set_state(module, ModuleState.device, made_on(call))
     initialise(call.do, module)
     names = module.cls.library_bases if module.cls is not None else frozenset()
-    # `class Heads(nn.ModuleList)`: what its base is given are its parts.
-    for value in parts_given(call) if names & CONTAINERS else ():
-        take_in(call.do, module, value)
+    # `class Heads(nn.ModuleList)`: what its base is given are its parts, as are models that any other is given.
+    for value in parts_given(call):
+        if names & CONTAINERS or value.is_model:
+            take_in(call.do, module, value)
     # `class MyDDP(DistributedDataParallel)` adds `__getattr__`: still a wrapper for whoever calls it.
     kind = next((kind for name, kind in BASES.items() if name in names), None)
     for value in (call.arg(0, "module") or ()) if kind is not None else ():
