@@ -58,9 +58,11 @@ def _assigned(do: LibraryContext, tensor: Tensor, name: str, values: Values, pla
         for layer in tensor.used if tensor.batch_of is None else ():
             _told(do, layer, values, place, whole=False)
     # `p.data = p.data.unsqueeze(0)`
-    elif name == "data" and tensor.batch_of is not None:
-        do.set_flag(tensor.batch_of.core, ModuleState.data_exchanged)
-        do.emit(WeightsSet, at=place, module=tensor.batch_of)
+    elif name == "data":
+        for layer in tensor.used if tensor.batch_of is None else (tensor.batch_of.core,):
+            do.set_flag(layer, ModuleState.data_exchanged)
+        if tensor.batch_of is not None:
+            do.emit(WeightsSet, at=place, module=tensor.batch_of)
 
 
 def _told(do: LibraryContext, module: Value, values: Values, place: Location, whole: bool = True) -> None:

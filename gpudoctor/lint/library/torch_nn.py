@@ -469,8 +469,10 @@ def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None
 
 
 def _may_be_elsewhere(do: LibraryContext, core: Module) -> bool:
-    """A part that was not seen, or the constructor of a base that could not be read, may have chosen a device."""
-    return do.flag(core, ModuleState.unseen_part) is not NO or (core.cls is not None and not core.exact)
+    """A part that was not seen, the constructor of a base that could not be read, or what has exchanged its data may
+    have chosen a device."""
+    unseen = any(do.flag(core, each) is not NO for each in (ModuleState.unseen_part, ModuleState.data_exchanged))
+    return unseen or (core.cls is not None and not core.exact)
 
 
 def _holds_own(do: LibraryContext, core: Module) -> bool:
