@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Text, Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
+from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import (
     SILENT_SAMPLER,
     Chosen,
@@ -26,6 +27,7 @@ from gpudoctor.lint.events.knowledge import (
 )
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
     DestroyGroup,
@@ -258,6 +260,8 @@ class Program(LogOfRanks):
         """Several processes train together: a process group is made, or a wrapper that needs one."""
         if not self.world.several_processes or self.plays_alone or self._does_nothing_together or self._runs_alone:
             return False
+        if self._leaves_ranks_to_others:
+            return False
         if self.has(InitGroup, Spawn):
             return True
         # One that uses parts of a program for several processes, and makes no group itself, cannot run in several.
@@ -285,6 +289,17 @@ class Program(LogOfRanks):
         if self.has(Backward, OptimizerStep, Collective, MakeSampler, DestroyGroup, Spawn, UseManaged):
             return False
         return not any(event.condition.divergence & Divergence.RANK for event in self.log)
+
+    @cached_property
+    def _leaves_ranks_to_others(self) -> bool:
+        """A tool that trains nothing and has nothing to do with ranks in its own file: the project's models or options
+        join a group for whoever makes them. Nobody was seen to start several processes of it."""
+        if not self.has_entry or self.stops or self.started_in_several or not self.has(Forward, Save):
+            return False
+        if self.has(Backward, OptimizerStep, MakeSampler, Wrap, DestroyGroup, Spawn):
+            return False
+        own = (event for event in self.log if event.location.path == self.entry)
+        return not any(map(_concerns_ranks, own))
 
     @cached_property
     def _runs_alone(self) -> bool:
@@ -354,9 +369,8 @@ class Program(LogOfRanks):
         # A trainer is started either way; who takes what a launcher tells, or asks for the rank, has one in mind.
         told = any(event.of_launcher for event in self.events(EnvironmentRead)) or self._declares_local_rank
         expects = expects or (bool(self.frameworks) and (told or self.has(RankAsked)))
-        return self.distributed or (
-            self.world.several_processes and (self.started_in_several or (expects and not self._runs_alone))
-        )
+        expects = expects and not (self._runs_alone or self._leaves_ranks_to_others)
+        return self.distributed or (self.world.several_processes and (self.started_in_several or expects))
 
     @property
     def _prepares(self) -> bool:
@@ -556,3 +570,12 @@ _STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.S
 
 def _in_text(place: Location | None) -> tuple[str, int, int]:
     return (place.path, place.line, place.column) if place is not None else ("", 0, 0)
+
+
+def _concerns_ranks(event: Event) -> bool:
+    """It is done by several processes together, or asks which one of them this is."""
+    if isinstance(event, (InitGroup, Collective, RankAsked, UseManaged)):
+        return True
+    told = isinstance(event, EnvironmentRead) and event.of_launcher
+    placed = isinstance(event, DeviceUsed) and bool(event.device.divergence & Divergence.RANK)
+    return told or placed or bool(event.condition.divergence & Divergence.RANK)
