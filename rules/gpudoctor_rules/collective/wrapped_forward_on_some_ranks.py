@@ -199,12 +199,15 @@ def _follows_evaluation(program: Program, event: Forward) -> bool:
     """DDP broadcasts where gradients were recorded since the last forward; without any, nothing is new."""
     if not event.context.evaluating:
         return False
-    place = _wrapper(event).place
     before = [each for each in program.events(Forward) if each.order < event.order and _through_wrapper(each)]
-    last = next(
-        (each for each in reversed(before) if _wrapper(each).place == place and program.by_every_rank(each)), None
-    )
+    last = next((each for each in reversed(before) if _is_of_same(each, event) and program.by_every_rank(each)), None)
     return last is not None and last.context.evaluating and event.condition.implies(last.condition)
+
+
+def _is_of_same(each: Forward, event: Forward) -> bool:
+    """The same model is called, though ranks may have made it on paths of their own. One helper may wrap several."""
+    mine, other = _wrapper(event), _wrapper(each)
+    return mine.place == other.place and (mine.core == other.core or mine.core.place == other.core.place)
 
 
 def _answered_by_next_step(program: Program, event: Forward) -> bool:
@@ -212,9 +215,8 @@ def _answered_by_next_step(program: Program, event: Forward) -> bool:
     made it leaves out its own there, as DDP does after a forward without gradients."""
     if not event.context.evaluating:
         return False
-    place = _wrapper(event).place
     later = (each for each in program.events(Forward) if each.order > event.order and _through_wrapper(each))
-    answer = next((each for each in later if _wrapper(each).place == place and not each.rank_guards), None)
+    answer = next((each for each in later if _is_of_same(each, event) and not each.rank_guards), None)
     if answer is None or answer.context.evaluating or not program.by_every_rank(answer):
         return False
     # Imported late, as in `_misses`: few programs come here.
@@ -250,9 +252,8 @@ def _misses(program: Program, leaving: LeaveLoop, answer: Forward) -> bool:
 def _has_rearranged(program: Program, event: Forward) -> bool:
     """With gradients, DDP rearranges its buckets once: in the forward after the first backward, together with the other
     ranks. All of them have made that one before."""
-    place = _wrapper(event).place
     mine = [each for each in program.events(Forward) if each.order < event.order and _through_wrapper(each)]
-    mine = [each for each in mine if _wrapper(each).place == place and not each.context.evaluating]
+    mine = [each for each in mine if _is_of_same(each, event) and not each.context.evaluating]
     backward = next((each for each in program.events(Backward) if _goes_through(each, mine)), None)
     later = mine if backward is None else [each for each in mine if each.order > backward.order]
     return backward is not None and any(_in_steps(program, each) for each in later)
