@@ -145,6 +145,7 @@ from gpudoctor.lint.events.knowledge import Prepare as Prepare
 from gpudoctor.lint.events.knowledge import UseManaged as UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld as LaunchWorld
 from gpudoctor.lint.events.model import AttributeMissed as AttributeMissed
+from gpudoctor.lint.events.model import AttributeShadowed as AttributeShadowed
 from gpudoctor.lint.events.model import BareAsked as BareAsked
 from gpudoctor.lint.events.model import Forward as Forward
 from gpudoctor.lint.events.model import ForwardMarked as ForwardMarked
@@ -253,6 +254,7 @@ from gpudoctor.lint.questions.asked_in_tests import asks_output as asks_output
 from gpudoctor.lint.questions.asked_in_tests import asks_own_reading as asks_own_reading
 from gpudoctor.lint.questions.asked_in_tests import asks_signal as asks_signal
 from gpudoctor.lint.questions.asked_in_tests import every_nth as every_nth
+from gpudoctor.lint.questions.asked_in_tests import generators_asked as generators_asked
 from gpudoctor.lint.questions.asked_in_tests import rounds_between as rounds_between
 from gpudoctor.lint.questions.asked_in_tests import says_on_cpu as says_on_cpu
 from gpudoctor.lint.questions.asked_in_tests import shards_asked as shards_asked
