@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.after_wrap import is_trainable, watch_models
-from gpudoctor.lint.contents import find_method, known_items
+from gpudoctor.lint.contents import ancestry, find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import ContextManager, Library, Method, class_of
+from gpudoctor.lint.domain.function import Class, ContextManager, Library, Method, class_of
 from gpudoctor.lint.domain.group import DefaultGroup, group_of
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
@@ -30,6 +32,7 @@ from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, parts_given, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
+from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.manifest.compiled import declared
 from gpudoctor.manifest.effects import RunForwardEffect, WrapEffect
 
@@ -423,9 +426,22 @@ def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, 
     if name == "require_backward_grad_sync":
         do.emit(GradientSync, at=place, target=owner, call=name, never=values.single == FALSE)
         return
-    hides = isinstance(owner, Wrapper) and wrapper_has(owner, name) is False
-    if hides and do.own_attribute(owner.core, name) is not None:
+    if not isinstance(owner, Wrapper) or wrapper_has(owner, name) is not False:
+        return
+    if do.own_attribute(owner.core, name) is not None and _reads_itself(class_of(owner.core), name):
         do.emit(AttributeShadowed, at=place, wrapper=owner, name=name)
+
+
+def _reads_itself(cls: Class | None, name: str) -> bool:
+    """A method reads the attribute. What only the constructor writes is there for others, who may ask the wrapper."""
+    methods = (
+        each
+        for one in (ancestry(cls) if cls is not None else ())
+        for each in one.node.body
+        if isinstance(each, ast.FunctionDef) and each.name != "__init__"
+    )
+    reads = (node for method in methods for node in nodes_of(ast.Attribute, method) if isinstance(node.ctx, ast.Load))
+    return any(node.attr == name for node in reads)
 
 
 def _plain(call: Call) -> Values:
