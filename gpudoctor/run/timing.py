@@ -67,7 +67,7 @@ def _samples_per_second(process: Process) -> float:
     """0 where that is not known."""
     # Frameworks give loaders a batch sampler, and then the loader knows no size.
     samples = [each.batches * each.batch_size if each.batch_size else each.samples for each in process.training_passes]
-    middle = _middle_step(process.steps)
+    middle = middle_step(process.steps)
     steps = _steps_with_data(process)
     return sum(samples) / steps / middle if all(samples) and middle and steps else 0.0
 
@@ -106,7 +106,7 @@ def _time_of(process: Process) -> RankTime:
     return RankTime(
         rank=process.rank or 0,
         steps=process.made,
-        step=_middle_step(steps),
+        step=middle_step(steps),
         parts=_parts(steps, None if on_gpu else communication),
         communication=communication,
         memory=max((step.memory for step in steps if step.memory), default=None),
@@ -133,7 +133,7 @@ def _parts(steps: Sequence[Step], communication: float | None) -> dict[str, floa
         parts["communication"] = min(communication, parts["backward"])
         parts["backward"] -= parts["communication"]
     # Parts are medians of their own, so their sum may exceed that of the whole.
-    parts["other"] = max(0.0, _middle_step(steps) - sum(parts.values()))
+    parts["other"] = max(0.0, middle_step(steps) - sum(parts.values()))
     return {name: parts[name] for name in PARTS if name in parts}
 
 
@@ -156,7 +156,8 @@ def _communication(process: Process) -> float | None:
     )
 
 
-def _middle_step(steps: Sequence[Step]) -> float:
+def middle_step(steps: Sequence[Step]) -> float:
+    """The seconds of the median step, the first ones left out."""
     return statistics.median(step.took for step in usual_steps(steps)) if steps else 0.0
 
 

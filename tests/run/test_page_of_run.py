@@ -116,6 +116,14 @@ def test_hundreds_of_ranks_fit(pages: dict[str, str]) -> None:
     assert len(page) < 2_000_000
 
 
+def test_the_first_steps_of_a_short_run_are_in_no_median() -> None:
+    one = healthy().recording.ranks[0]
+    steps = [replace(one.steps[0], number=number, took=took) for number, took in enumerate((2.0, 1.0, 0.01, 0.02), 1)]
+    page = page_of(watched(Recording((replace(one, steps=tuple(steps)),))))
+    assert "rank 0: median 15\N{NO-BREAK SPACE}ms, longest 2\N{NO-BREAK SPACE}s" in "\n".join(Reader(page).labels)
+    assert "0415 ms" in text_of(page), "rank 0, four steps, and the same median in the table"
+
+
 def test_hostile_names_stay_text() -> None:
     place = replace(PLACE, path=HOSTILE)
     finding = Finding(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.html import figures
 from gpudoctor.html.drawing import FAINT, SERIES, Chart, as_svg, canvas
 from gpudoctor.record import dataclass
-from gpudoctor.run.timing import usual_steps
+from gpudoctor.run.timing import middle_step, usual_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def _lane(axes: Axes, floor: float, process: Process, top: float, width: int) ->
     axes.plot(x, [*most, most[-1]], color=SERIES[0], drawstyle="steps-post", linewidth=1)
     axes.plot([1, x[-1]], [floor, floor], color=FAINT, linewidth=1)
     axes.annotate(
-        figures.duration(_median(process)),
+        figures.duration(middle_step(process.steps)),
         (x[-1], floor + top / 2),
         (6, 0),
         textcoords="offset points",
@@ -93,10 +93,6 @@ def name_of(process: Process) -> str:
     return "process" if process.rank is None else f"rank {process.rank}"
 
 
-def _median(process: Process) -> float:
-    return statistics.median(step.took for step in process.steps)
-
-
 def _told(process: Process) -> str:
-    longest = max(step.took for step in process.steps)
-    return f"{name_of(process)}: median {figures.duration(_median(process))}, longest {figures.duration(longest)}."
+    middle, longest = middle_step(process.steps), max(step.took for step in process.steps)
+    return f"{name_of(process)}: median {figures.duration(middle)}, longest {figures.duration(longest)}."
