@@ -98,7 +98,7 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
             check_meeting(call.do, operands, call.label, call.place)
         result = combined(call.do, [*tensors], call.place, call.label, operands)
         how = call.do.state(core, ModuleState.reduction)
-        return singleton(as_loss(result, core.made_by, reduces(how), takes_mean(how)))
+        return singleton(as_loss(call.do, result, core.made_by, reduces(how), takes_mean(how)))
     return _forward_of_model(call, module, core, tensors)
 
 

@@ -199,13 +199,15 @@ def as_reduced(do: LibraryContext, tensor: Tensor, read_at: Location | None = No
 NOT_DIFFERENTIABLE = operations("answers", "without_graph")
 
 
-def as_loss(value: Value, made_by: str, reduced: bool = False, mean: bool = False) -> Value:
-    """What a loss function returns surely has a graph: nobody gives it anything else. It is a number if `reduced`."""
+def as_loss(do: LibraryContext, value: Value, made_by: str, whole: bool = False, mean: bool = False) -> Value:
+    """What a loss function returns surely has a graph: nobody gives it anything else. It is one number if `whole`."""
     if not LOSS.fits(made_by) or not isinstance(value, Tensor):
         return value
+    if whole and not mean:
+        do.set_flag(value, TensorState.whole_sum)
     # What was not read may have made its input of a batch alone: nobody shows it as an example.
     origin = TensorOrigin.OTHER if value.origin is TensorOrigin.BATCH else value.origin
-    return replace(value, origin=origin, doubtful=False, extent=Extent.NUMBER if reduced else None, mean=mean)
+    return replace(value, origin=origin, doubtful=False, extent=Extent.NUMBER if whole else None, mean=mean)
 
 
 def reduced(do: LibraryContext, value: Value, name: str) -> Value:

@@ -185,7 +185,7 @@ def _operation(call: Call) -> Values:
         whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
         mean = whole and takes_mean(call.keywords.get("reduction"))
         result = after_operation(last, given, reduced(call.do, of_extent(result, extent), last))
-        result = joined(as_loss(cut(result, last), last, whole, mean), operands, last)
+        result = joined(as_loss(call.do, cut(result, last), last, whole, mean), operands, last)
         return singleton(kept(result, operands[0], last) if operands else result)
     return singleton(call.result(divergence=divergence_of(given)))
 

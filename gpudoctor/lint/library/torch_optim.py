@@ -19,7 +19,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, constant_of, single_of
 from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import (
@@ -389,8 +389,9 @@ def _clip(call: Call) -> Values:
     call.emit(
         ClipGradients, call=last, modules=modules, by_norm=last != "clip_grad_value_", plain=len([*call.arguments]) == 2
     )
-    # The norm stays on the GPU; printing it each step waits for the device.
-    return singleton(Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.GRADIENT))
+    # The norm stays on the GPU, and is no gradient itself: to multiply it scales none.
+    norm = Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.OTHER, graph=False, extent=Extent.NUMBER)
+    return singleton(norm)
 
 
 @answers(HOOKS.operations, Parameters)

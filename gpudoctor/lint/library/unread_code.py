@@ -263,7 +263,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
             shards |= shards_in(do, [value.term.of])
     if any(tensors_in(given)):
         made = _with_shards(_unread(do, given, node), shards)
-        return made.map(lambda each: as_loss(each, made_by)) if is_loss else made
+        return made.map(lambda each: as_loss(do, each, made_by)) if is_loss else made
     divergence, config = value.divergence, value.config
     if isinstance(value, Unknown) and not from_settings(value) and not is_harmless(value.escaped_from):
         divergence |= Divergence.UNREAD
