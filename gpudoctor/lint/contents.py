@@ -105,6 +105,7 @@ def new_dict(
             known[key] = value
         else:
             more.append(value)
+            _note_key(do, made, key)
     _set_entries(do, made, known)
     if more:
         do.set_state(made, ContainerState.more, union(more))
@@ -281,11 +282,12 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
             _set_entries(do, value, {**dict(known), singleton(only): new})
             # `for key in loaded: config[key] = loaded[key]`
             note_chosen_file(do, value, [loop.source.single for loop in do.execution.open_loops[-1:]])
-        elif not known and only == key_of(value):
+        elif not known and only == key_of(do, value):
             # `for name in sums: sums[name] = reduce(sums[name])`: what is done with that key is done with all.
             do.set_state(value, ContainerState.more, new)
         else:
             add_more(do, value, new)
+            _note_key(do, value, index)
     elif isinstance(value, ListOf):
         items = known_items(do, value)
         if (
@@ -311,9 +313,16 @@ def described_by(value: Value) -> Value | None:
     return None
 
 
-def key_of(value: DictOf) -> Unknown:
+def key_of(do: LibraryContext, value: DictOf) -> Unknown:
     """What a loop over a dictionary gets that is filled under names of which nothing is known."""
-    return Unknown(Anonymous("key of", value), "a key")
+    of_rank = do.flag(value, ContainerState.by_rank) is not NO
+    return Unknown(Anonymous("key of", value), "a key", dependence=Divergence.RANK if of_rank else Divergence.NONE)
+
+
+def _note_key(do: LibraryContext, value: DictOf, key: Values) -> None:
+    """`{case: load(case) for case in cases[rank::world]}`: each rank has other entries."""
+    if key.any(lambda each: bool(each.divergence & Divergence.RANK)):
+        do.set_flag(value, ContainerState.by_rank)
 
 
 def note_any_name(do: LibraryContext, owner: Value, name: Values, new: Values, node: ast.AST) -> None:

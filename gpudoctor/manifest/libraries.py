@@ -438,7 +438,7 @@ def _showing() -> Iterator[LibraryEntry]:
     yield LibraryEntry("tensorboard", wins=True, shows=ALL)
     yield LibraryEntry("mlflow", shadowed=True, harmless=ALL, shows=ALL)
     yield LibraryEntry("tensorboardX tqdm wandb", wins=True, harmless=ALL, shows=ALL)
-    yield LibraryEntry("aim clearml comet_ml loguru neptune rich swanlab visdom", harmless=ALL, shows=ALL)
+    yield LibraryEntry("aim clearml comet_ml dllogger loguru neptune rich swanlab visdom", harmless=ALL, shows=ALL)
 
 
 def _settings() -> Iterator[LibraryEntry]:

@@ -325,7 +325,7 @@ class ContainerState:
     grown: Flag[ListOf] = Flag()
     """It came to have its items in the rounds of a loop, which are followed twice: nobody knows how many there are.
     Written by `contents`, read where a length is asked for."""
-    by_rank: Flag[ListOf] = Flag()
+    by_rank: Flag[ListOf | DictOf] = Flag()
     """Each rank puts other items into it. Written by `contents`, read by `torch_data`."""
     made_by_some_ranks: Flag[ListOf] = Flag()
     """It was made on a path that only some ranks take: that those fill it differently is no share. By `contents`."""

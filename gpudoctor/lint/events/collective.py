@@ -114,6 +114,15 @@ class Collective(Event):
                 yield each
 
     @property
+    def of_results(self) -> bool:
+        """It brings together losses and outputs of a model, or single numbers: no weights."""
+        given = list(self.given)
+        kinds = (TensorOrigin.OUTPUT, TensorOrigin.BATCH)
+        return bool(given) and all(
+            isinstance(each, Tensor) and (each.origin in kinds or each.extent is Extent.NUMBER) for each in given
+        )
+
+    @property
     def of_gradients(self) -> list[Value]:
         """The models of whose parameters it is given the gradients, where it is given nothing else on any path."""
         owners = [_owner_of_gradient(each) for each in self.subject or ()]

@@ -187,6 +187,8 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         return singleton(Const(value.label))
     if name in _OF_OBJECTS and not isinstance(value, DictOf):
         return _of_object(value, name)
+    if name == "__class__" and isinstance(value, (Instance, Module)) and (cls := class_of(value)) is not None:
+        return singleton(cls)
     if isinstance(value, Module) and not HOOKS.inherits[0](value, name):
         handed_on = _answered_by_class(m, value, name, node)
         if handed_on is not None:

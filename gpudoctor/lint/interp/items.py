@@ -88,7 +88,7 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
             return union(found) if found else m.unknown(node, "an item")
         case DictOf():
             there = possible_pairs(m, value)
-            return union([key for key, _ in there]) if there else singleton(key_of(value))
+            return union([key for key, _ in there]) if there else singleton(key_of(m, value))
         case Range():
             return _counted(m, value, node)
         case Enumerated():

@@ -311,7 +311,7 @@ def _dict_view(call: Call[DictOf]) -> Values:
     rows = [_row(call.name, key, value) for key, value in possible_pairs(call.do, call.receiver)]
     # Entries under computed keys come on top of those that are known.
     if more is not None:
-        rows.append(_row(call.name, singleton(key_of(call.receiver)), more))
+        rows.append(_row(call.name, singleton(key_of(call.do, call.receiver)), more))
     # Those that are there on some path only are met one by one as well: where they are absent, nobody asks for them.
     made = new_list(call.do, rows, call.node, exact=more is None)
     note_chosen_file(call.do, made.single, [call.receiver])
@@ -421,7 +421,7 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
         set_item(call.do, receiver, key, union([before, new]) if before is not None else new, call.node)
     more = call.do.state(given, ContainerState.more)
     if more is not None:
-        set_item(call.do, receiver, singleton(key_of(given)), more, call.node)
+        set_item(call.do, receiver, singleton(key_of(call.do, given)), more, call.node)
 
 
 def _take_in_options(call: Call, receiver: DictOf, options: Namespace, when: Condition) -> None:

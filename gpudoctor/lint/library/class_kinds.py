@@ -195,7 +195,8 @@ def is_no_module(made_by: str) -> bool:
 
 def is_module_name(name: str) -> bool:
     """A dotted library name whose objects are modules."""
-    last = name.rpartition(".")[2]
+    # `torch.nn.modules.loss._Loss`
+    last = name.rpartition(".")[2].removeprefix("_")
     if not name.startswith(MODULE_ROOTS) or not last[:1].isupper():
         return name.startswith("torch.nn.modules.") and last[:1].isupper()
     if name.startswith(("torch.nn.utils.", "torch.nn.init.", "torch.nn.functional.")):

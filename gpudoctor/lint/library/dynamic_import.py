@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Sequence
+from functools import partial
 
 from gpudoctor.lint.contents import ancestry, default_of, known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
@@ -267,20 +268,18 @@ def _pattern(name: Value) -> tuple[str, Value | None, str]:
 
 @MODELS.callable("builtins.eval")
 def _evaluated(call: Call) -> Values:
-    """`eval(args.model)`, `eval("models." + args.model)`: what has that name."""
+    """`eval(args.model)`, `eval("models." + args.model + ".build")`: what has that name."""
     name, module = call.first, call.do.modules.own_module()
     start, middle, end = _pattern(name) if name is not None else ("", None, "")
+    end, *below = end.split(".")
     if (text := text_of(name)) is not None:
         if len(call.args) == 1 and len(text) <= MAX_NAME:
             return call.do.modules.expression_at(text, call.node) or NOT_ANSWERED
         start, middle, end = text, None, ""
     *path, first = start.split(".")
-    if len(start) > MAX_NAME or not all(part.isidentifier() for part in path):
+    if len(start) > MAX_NAME or not all(part.isidentifier() for part in (*path, *below)):
         return NOT_ANSWERED
-    owner: Values = singleton(module)
-    for part in path:
-        owner = call.do.attribute(owner.single, part, call.node) if owner.single is not None else owner
-    only = owner.single
+    only = _followed(call, singleton(module), path).single
     if only is None or (name is not None and name.divergence):
         return NOT_ANSWERED
     if middle is None and not end:
@@ -290,8 +289,16 @@ def _evaluated(call: Call) -> Values:
         return NOT_ANSWERED
     rest = Text((Const(first), *((middle,) if middle is not None else ()), Const(end))) if first or end else middle
     if isinstance(only, ProjectModule):
-        return member_named_by(call.do, only, rest, call) or NOT_ANSWERED
-    return singleton(Library(f"{only.name}.*")) if isinstance(only, Library) else NOT_ANSWERED
+        found = member_named_by(call.do, only, rest, call)
+        return _followed(call, found, below) if found is not None else NOT_ANSWERED
+    return singleton(Library(f"{only.name}.*")) if isinstance(only, Library) and not below else NOT_ANSWERED
+
+
+def _followed(call: Call, owner: Values, path: Sequence[str]) -> Values:
+    """`models`, and `.resnet.build` after it."""
+    for part in path:
+        owner = call.do.for_each_value(owner, partial(call.do.attribute, name=part, node=call.node), call.node)
+    return owner
 
 
 def member_named_by(do: LibraryContext, module: Value, name: Value | None, call: Call) -> Values | None:

@@ -18,8 +18,8 @@ metric may exist on rank 0 only.
 
 ## Silent when
 
-Only some ranks train; something is broadcast after the step, which may be the rate or the weights; the ranks on the
-other side of the test step as well; a framework is in charge; what is stepped is not known.
+Only some ranks train; something is broadcast or averaged after the step, which may be the rate or the weights; the
+ranks on the other side of the test step as well; a framework is in charge; what is stepped is not known.
 
 ## Sources
 
@@ -132,4 +132,8 @@ def _is_shared(program: Program, step: TrainingStep) -> bool:
     """The other ranks may be told of it behind the step: of the rate, or of the weights."""
     behind = [each for each in program.events(Collective) if each.order > step.order and not each.waits]
     # Weights may be averaged as well as handed on.
-    return any(isinstance(step, OptimizerStep) or each.hands_on or each.objects for each in behind)
+    averages = isinstance(step, OptimizerStep)
+    return any(
+        each.hands_on or each.objects or (averages and not (each.of_results or each.effect.result_on))
+        for each in behind
+    )

@@ -209,6 +209,11 @@ def test_a_gan_has_two_of_everything(paper):
 
 
 MODELS = {
+    "a loss of the base that all losses have": """
+        from torch.nn.modules.loss import _Loss
+        class Weighted(_Loss): pass
+        reveal(Weighted().cuda())  #: Weighted
+        """,
     "a factory with branches": """
         import argparse, torch.nn as nn
         args = argparse.ArgumentParser().parse_args()

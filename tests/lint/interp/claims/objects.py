@@ -330,3 +330,18 @@ once = Rounds()
 for each in once:
     claim(each == 1 and once.begun == 1)
     break
+
+
+class Named:
+    def __init__(self):
+        self.name = self.__class__.__name__
+
+    def again(self):
+        return self.__class__()
+
+
+class Renamed(Named):
+    pass
+
+
+claim(Named().name == "Named" and Renamed().name == "Renamed" and type(Renamed().again()) is Renamed)
