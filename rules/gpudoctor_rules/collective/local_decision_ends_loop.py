@@ -165,6 +165,9 @@ def _left_out(program: Program, together: list[JointStep]) -> Iterator[tuple[Joi
         # What stands behind `if local: break` is told there.
         behind = {guard.negated() for each in leaving if _stays_behind(event, each) for guard in each.local_guards}
         asked = [guard for guard in event.local_guards if guard not in behind and not _may_agree(guard)]
+        # As above: where rounds were left out before, what counts them is not the mistake.
+        if not behind.isdisjoint(event.local_guards):
+            asked = [guard for guard in asked if asks_own_reading(guard)]
         if not asked:
             continue
         # On the other side of the test the rank makes such a step, too.
