@@ -138,7 +138,8 @@ def _from_cpu(program: Program, saved: Save | None) -> bool:
         return saved.on_cpu
     saves = [save for save in program.events(Save) if save.checkpoint]
     joined = any(save.on_cpu and save.call.endswith("dcp_to_torch_save") for save in saves)
-    return joined or (bool(saves) and all(save.on_cpu for save in saves))
+    # A model that is only not moved, by mistake perhaps, lies on the GPU once that is mended.
+    return joined or (bool(saves) and all(save.on_cpu and not save.states for save in saves))
 
 
 def _published(program: Program, use: LoadState) -> bool:
