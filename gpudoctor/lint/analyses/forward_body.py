@@ -205,7 +205,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
         # What a part leaves out the model around it may use: `self.encoder.head(features)`.
         if not isinstance(event, UnusedPart) or (event.module, event.name) not in reads:
             _tell_again(do, event)
-    tell_guarded(do, events)
+    replay_for_ranks(do, events)
     if any(isinstance(event, ForwardTalks) or _exchanges_activations(event) for event in events):
         do.emit(ForwardTalks, at=call.place, module=core)
     if cls.complete and not call.open_ended:
@@ -301,7 +301,7 @@ def _tell_again(do: LibraryContext, event: Event) -> None:
         do.emit(type(event), at=event.location, **event.said)
 
 
-def tell_guarded(do: LibraryContext, events: list[Event]) -> None:
+def replay_for_ranks(do: LibraryContext, events: list[Event]) -> None:
     """Log what a forward asks of all ranks, and the GPU that it takes for its own."""
     for event in events:
         if isinstance(event, (Collective, StartWork, WorkDone, DeviceUsed)):

@@ -59,8 +59,6 @@ class Scaler(Allocated):
     """A gradient scaler. `enabled` as given, None where it was left out."""
 
     enabled: Values | None = None
-    whole: bool = True
-    """It does nothing unseen, as scalers that are called do."""
     class_name = "torch.amp.GradScaler"
 
     @property

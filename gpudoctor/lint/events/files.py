@@ -100,16 +100,18 @@ _SEPARATOR = Const("/")
 def _listed_in(path: Value) -> tuple[Value, ...]:
     """The folder in which this file was found: `os.path.join(folder, name)` of one of `os.listdir(folder)`, or one of
     `glob.glob(...)`; nothing where it was not found so."""
-    term = path.in_text[-1].term
+    last_part = next(reversed(path.in_text), None)
+    term = last_part.term if last_part is not None else None
     match term.of.term if isinstance(term, (EachOf, Item)) else None:
         case CallResult(function="os.listdir"):
             parts = path.in_text
         case CallResult(function="glob.glob" | "glob.iglob", given=((ValueSet() as patterns, *_), _)):
-            parts = next(iter(patterns)).in_text
+            pattern = single_of(patterns)
+            parts = pattern.in_text if pattern is not None else ()
         case _:
             return ()
-    last = max((index for index, part in enumerate(parts) if part == _SEPARATOR), default=0)
-    return tuple(parts[:last])
+    end = max((index for index, part in enumerate(parts) if part == _SEPARATOR), default=0)
+    return tuple(parts[:end])
 
 
 def _lies_in(path: Value, folder: tuple[Value, ...]) -> bool:

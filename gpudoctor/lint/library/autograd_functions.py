@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.analyses.forward_body import tell_guarded
+from gpudoctor.lint.analyses.forward_body import replay_for_ranks
 from gpudoctor.lint.contents import find_in_class, new_list
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
@@ -41,7 +41,7 @@ def _look_at_backward(call: Call, cls: Class, context: Values) -> None:
         gradient = singleton(Unknown(Anonymous("gradient", cls), "a gradient"))
         with call.do.execution.speculative() as run:
             call.do.call(own, Arguments((context, gradient)), call.node)
-        tell_guarded(call.do, run.events)
+        replay_for_ranks(call.do, run.events)
 
 
 def _with_graph(call: Call, returned: Values, step: Tensor) -> Values:

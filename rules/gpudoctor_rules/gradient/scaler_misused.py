@@ -23,8 +23,8 @@ Accelerate, `if accelerator.sync_gradients:` says which that is. No automatic fi
 
 ## Silent when
 
-The scaler is off (`enabled=False`) or does more than is seen, as timm's; it is passed to code that could not be read;
-what is missing may be in a part of the program that was not followed, or stands under a test that cannot be compared.
+The scaler is off (`enabled=False`); it is passed to code that could not be read; what is missing may be in a part of
+the program that was not followed, or stands under a test that cannot be compared.
 
 ## Sources
 
@@ -79,7 +79,7 @@ class ScalerMisused(Rule):
     def _incomplete(self, program: Program, scaler: Scaler, its: ScalerCalls) -> Finding | None:
         """A step without `scale`, or without `update`, anywhere."""
         step = next((e for e in its if e.call == "step" and repeating_loop(e) is not None), None)
-        if step is None or not program.absence() or not scaler.whole:
+        if step is None or not program.absence():
             return None
         made = {event.call for event in its}
         if "scale" not in made:
