@@ -81,7 +81,8 @@ class EvaluationBuildsGraph(Rule):
                 yield replace(found, repair=_repair(program, call, loop, bool(building), learner))
 
     def in_run(self, recording: Recording) -> Findings:
-        for rank in recording.ranks:
+        # Where ranks hang, a pass ends before its backward, or behind steps that were only counted.
+        for rank in recording.ranks if not recording.hang else ():
             for each in rank.evaluations:
                 # A pass without a step may gather gradients for a later one; of one that was cut off nobody knows.
                 if (
