@@ -76,7 +76,7 @@ _FOREIGN = (
     "/site-packages/", "/dist-packages/", *_PYTHON, "/torch/_", "/torch/nn/", "/torch/distributed/",
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
     "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/horovodrun",
-    "/gpudoctor/run/",
+    "/gpudoctor/run/", "/__autograph_generated_file", "/torchinductor_", "/<eval_with_key>",
 )  # fmt: skip
 _COMPILED = (".pyx", ".pxd", ".pxi")
 """What Cython compiles: its calls show files that are not where the program runs."""

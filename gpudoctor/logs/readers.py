@@ -262,7 +262,7 @@ _LOGGED = re.compile(
 """How torch's launcher begins its lines, also behind what a process has not ended."""
 
 
-_BROKEN_CALL = re.compile(r'File "[^"]+",(?: (?:l(?:i(?:n(?:e(?: \d*)?)?)?)?)?)?$')
+_BROKEN_CALL = re.compile(r'File "[^"]+(?:",(?: (?:l(?:i(?:n(?:e(?: \d*)?)?)?)?)?)?)?$')
 _CALL = re.compile(r'File "[^"]+", line \d+(?:, in |$)')
 
 

@@ -22,6 +22,8 @@ _UNTYPED = re.compile(r"[A-Za-z][\w' -]{1,80}: (?P<text>\[Errno \d+\] .+)")
 """What a program writes of an error that it has caught, where the number tells its kind."""
 _BARE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception)\s*$")
 """The same where it has no text, behind what names its process."""
+_RAISES = re.compile(r"\s+raise (?P<type>[A-Za-z_][\w.]*)\(")
+"""The last call of an error: some programs print the calls, and then what it says without its type."""
 STARTS_PYTHON = (
     r"'?\[?'?[^',]*\b(?:python[\d.]*(?:\.exe)?|accelerate|torchrun|deepspeed|mpirun|horovodrun|srun|(?:ba)?sh)\b"
 )
@@ -49,6 +51,8 @@ _AT_ONCE = re.compile(
     r"(?P=name)+)(?:: ?)*(?P<text>.*)$"
 )
 """The last line of several tracebacks at once: Python writes its parts one by one, and so do the other processes."""
+_TEXT_AT_ONCE = re.compile(r"(?P<name>[A-Za-z_]\w*(?:Error|Exception|Interrupt))(?P<text>[^\w.:\s(^].+)$")
+"""The same where the text follows at once: what stands between the two was written elsewhere."""
 _REPEATED = re.compile(r"(?P<text>.{1,400}?)(?P=text)+$")
 _CONTEXT = ("During handling of the above exception", "The above exception was the direct cause")
 _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")
@@ -100,7 +104,7 @@ class _OpenTraceback:
         self.mixed = False
         self.named = ""
         self.called_by: LoggedCrash | None = None
-        self.source = ""
+        self.source, self.source_at = "", 0
         self.frames: list[LoggedFrame] = []
         self.unnumbered: tuple[str, str] | None = None
         self.indent = 0
@@ -288,8 +292,12 @@ class TracebackReader:
             yield from self._text(by, text, at)
             return
         self._inside(opened, by, text, at)
-        if ended is not None and self._texts.get(by) is not ended:
+        if ended is None:
+            return
+        if self._texts.get(by) is not ended:
             yield ended.closed()
+        elif not ended.lines and text.strip() and not text[0].isspace():
+            ended.lines.append(_once(text, ended.crash.type))
 
     def _headless(self, by: Speaker, text: str, at: LogPlace) -> None:
         """A traceback of which the log has only what came later."""
@@ -319,14 +327,18 @@ class TracebackReader:
         if opened.notebook(text):
             return
         if opened.frames and not opened.source:
-            opened.source = text
+            opened.source, opened.source_at = text, at.order
         if not text.strip() or text[0] in " \t" or text.lstrip()[0] in _BOX or text.rstrip()[-1] in "│╮╯":
             return
         text, times = _disentangled(text)
         error = _ERROR.match(text)
         if error is None or not _is_error(error["type"], error["text"], opened.mixed):
-            # Output of somebody else, in between.
-            return
+            raises = _RAISES.match(opened.source)
+            if raises is None or not opened.headless or at.order != opened.source_at + 1:
+                # Output of somebody else, in between.
+                return
+            error = _ERROR.match(f"{raises['type']}: {text}")
+            assert error is not None
         crash = LoggedCrash(
             opened.by,
             opened.at,
@@ -393,9 +405,16 @@ def _is_error(name: str, text: str | None, mixed: bool) -> bool:
 def _disentangled(text: str) -> tuple[str, int]:
     """The last line of a traceback, once, and how many processes have written it at once."""
     found = _AT_ONCE.match(text)
-    if found is None:
-        return text, 1
-    name = f"{found['module']}.{found['name']}" if found["module"] else found["name"]
-    again = _REPEATED.match(found["text"])
-    said = again["text"] if again else found["text"]
-    return f"{name}: {said}".rstrip(": "), len(found["names"]) // len(found["name"])
+    if found is not None:
+        name = f"{found['module']}.{found['name']}" if found["module"] else found["name"]
+        return f"{name}: {_once(found['text'], name)}".rstrip(": "), len(found["names"]) // len(found["name"])
+    if (beside := _TEXT_AT_ONCE.match(text)) is not None:
+        return f"{beside['name']}: {_once(beside['text'], beside['name'])}", 1
+    return text, 1
+
+
+def _once(text: str, name: str) -> str:
+    """The text of an error that several processes have written, with its type in between."""
+    said = text.replace(name, "").strip(": ")
+    again = _REPEATED.match(said)
+    return again["text"] if again else said

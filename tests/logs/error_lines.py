@@ -429,6 +429,7 @@ INSIDE: tuple[tuple[str, str, str], ...] = (
 """Errors of which the calls say what they mean: text, a call, a word."""
 
 OF_A_KIND: tuple[tuple[str, str], ...] = (
+    ("tensorflow_datasets.core.registered.DatasetNotFoundError: Dataset aloha_x not found.", "is not there"),
     ("RuntimeError: Caught RuntimeError in replica 1 on device 1.", "not whole"),
     ("TypeError: forward() got an unexpected keyword argument 'mask'", "other arguments"),
     ("ValueError: too many values to unpack (expected 2)", "number of values"),

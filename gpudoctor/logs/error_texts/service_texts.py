@@ -21,7 +21,7 @@ SERVICE_TEXTS: tuple[ErrorText, ...] = (
         r"RepositoryNotFoundError|is not a local folder and is not a valid model identifier|"
         r"(?:doesn't|does not) exist on the Hub or cannot be accessed|Repository Not Found for url|"
         r"Invalid user token|Invalid username or password|"
-        r"DatasetNotFoundError|RevisionNotFoundError|401 Client Error: Unauthorized for url: https://huggingface",
+        r"datasets\.exceptions\.DatasetNotFoundError|RevisionNotFoundError|401 Client Error: Unauthorized for url: https://huggingface",
         "The name stands for no folder on this node and for no repository on the Hugging Face Hub that this account "
         "may read.",
         "Look whether the path exists on the node of this rank; a private repository needs `HF_TOKEN` on every rank.",
