@@ -37,6 +37,8 @@ _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 _COMMAND_OF_LAUNCHER = re.compile(rf"Command {STARTS_PYTHON}")
 _HANDLERS = ("sigkill_handler", "sigterm_handler", "_terminate_process_handler")
 """What launchers do when they are told to end, in which they may fail."""
+_TELLING_CALLS = 2
+"""So many in a row are the same in processes that fail alike only."""
 _KILLED = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -48,10 +50,28 @@ _OF_WINDOWS = {0xC0000005: "an access violation", 0xC0000374: "heap corruption",
 def failures_of(facts: Sequence[LogFact]) -> list[LoggedFailure]:
     """What failed, in the order of the facts. What only tells of the failure of others counts where it is all there
     is."""
-    found = list(_failures_of(facts))
+    found = list(_failures_of(_with_first_calls(facts)))
     of_launchers = [fact for fact in facts if isinstance(fact, LoggedCrash) and _launchers_own(fact)]
     ended = [LoggedFailure(each.by, each.at, _NOT_TOLD, FailureRole.OWN, exit=True) for each in of_launchers]
     return found or ended[:1]
+
+
+def _with_first_calls(facts: Sequence[LogFact]) -> list[LogFact]:
+    """Where the log has the last calls of a traceback only, those before them are of one that goes through the same."""
+    crashes = [fact for fact in facts if isinstance(fact, LoggedCrash)]
+    return [_continued(fact, crashes) if isinstance(fact, LoggedCrash) else fact for fact in facts]
+
+
+def _continued(crash: LoggedCrash, others: Sequence[LoggedCrash]) -> LoggedCrash:
+    if not crash.headless or len(crash.frames) < _TELLING_CALLS or crash.place is not None:
+        return crash
+    begin = crash.frames[:_TELLING_CALLS]
+    for other in others:
+        if other.place is not None and begin[0] in other.frames:
+            first = other.frames.index(begin[0])
+            if other.frames[first : first + _TELLING_CALLS] == begin:
+                return replace(crash, frames=(*other.frames[:first], *crash.frames))
+    return crash
 
 
 def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:

@@ -439,6 +439,7 @@ OF_A_KIND: tuple[tuple[str, str], ...] = (
     ("AttributeError: module 'foo' has no attribute 'bar'", "this name"),
     ("AttributeError: 'Net' object has no attribute 'encoder'", "another class"),
     ("KeyError: 'label'", "this key"),
+    ("KeyError: 'CUDA_VISIBLE_DEVICES'", "environment"),
     ("SyntaxError: invalid syntax", "version of Python"),
     ("RecursionError: maximum recursion depth exceeded", "forever"),
     ("ImportError: no good", "import failed"),

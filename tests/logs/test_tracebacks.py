@@ -284,6 +284,14 @@ def test_processes_that_write_their_last_lines_at_once(line: str, text: str, tmp
     assert first.place.line == 20
 
 
+def test_calls_whose_begin_is_cut_off_are_those_of_a_rank_that_fails_alike(tmp_path: Path) -> None:
+    loader = '  File "/opt/site-packages/torch/utils/data/dataloader.py", line {}, in f\n    f()\n'
+    below = f"{loader.format(291)}{loader.format(764)}AssertionError\n"
+    whole = f'{BEGIN}:\n  File "/job/train.py", line 20, in main\n    for x in loader:\n{below}'
+    found = read(tmp_path, prefixed("[rank0]: ", below) + prefixed("[rank1]: ", whole))
+    assert (found.first.place and found.first.place.line, found.alike) == (20, (0, 1))
+
+
 def test_an_error_that_a_program_prints_without_its_type(tmp_path: Path) -> None:
     calls = '  File "/job/train.py", line 20, in main\n    raise ValueError(\n'
     text = f"step 1\n{calls}no label in this batch\n{calls}no label in this batch\n"

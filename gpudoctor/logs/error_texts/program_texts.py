@@ -103,6 +103,11 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         "Print its type at this line; wrappers (`DDP`, `compile`) hide the attributes of the model inside.",
     ),
     _python(
+        r"^KeyError: '[A-Z][A-Z\d]*(?:_[A-Z\d]+)+'$",
+        "Names in capitals are mostly of environment variables: this one is not set in the process.",
+        "Set it where the launcher is started, with `export`: a variable of the shell alone reaches no other process.",
+    ),
+    _python(
         r"(?:^|\.)KeyError\b",
         "A dictionary does not have this key: a column, a setting or the name of a parameter differs from what the "
         "code expects.",
