@@ -107,9 +107,8 @@ def take_charge(call: Call) -> Values:
         call.emit(DebugFlag, flag="anomaly")
     if managed is not None:
         _note_settings(call, managed, known, settings)
-        # `Runner.from_cfg(config)` is given something else.
-        if call.name == name or call.name.endswith(_FROM_OPTIONS):
-            follow(call, f"{name}.__init__", managed)
+        usual = call.name == name or call.name.endswith(_FROM_OPTIONS)
+        follow(call, f"{name}.__init__" if usual else call.name, managed)
         return singleton(managed)
     parser = single_of(call.arg(0, "parser")) if name == _ADDS_OPTIONS else None
     if parser is not None:

@@ -117,8 +117,9 @@ class Own(Watch):
 
 
 def test_classes_that_settings_name(paper):
-    given = "dict(type='Named'), 'out', loader, custom_hooks=[dict(type='Other'), dict(type='Timer')], optim_wrapper={}"
-    found = paper(f"{DATA}{MMENGINE}{REGISTERED}Runner({given}).train()\n")
+    given = "dict(type='Named'), 'out', loader, custom_hooks=[dict(type='Other'), dict(type='Timer')]"
+    steps = "optim_wrapper=dict(optimizer=dict(type='SGD'))"
+    found = paper(f"{DATA}{MMENGINE}{REGISTERED}Runner({given}, {steps}).train()\n")
     assert _came(found) == ["before_train_epoch", "after_train_iter", "out/last"]
     assert found.events(Backward)[0].loss.forwards
     own = "PARTS = Registry('part')\nPARTS.register_module(module=Net)\nPARTS.build({'type': 'Net'}).val_step(0)\n"

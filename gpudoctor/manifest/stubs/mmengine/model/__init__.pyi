@@ -3,10 +3,8 @@
 class BaseModel:
     def train_step(self, data, optim_wrapper):
         losses = self(data, mode="loss")
-        loss = losses["loss"]
-        optim_wrapper.update_params(loss)
+        optim_wrapper.update_params(sum(losses[each] for each in losses if "loss" in each))
         return losses
     def val_step(self, data):
         return self(data, mode="predict")
-    def test_step(self, data):
-        return self(data, mode="predict")
+    test_step = val_step

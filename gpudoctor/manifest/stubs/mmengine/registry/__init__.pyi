@@ -12,7 +12,7 @@ class Registry:
         setattr(self, name if surely(isinstance(name, str)) else cls.__name__, cls)
         return cls
     def build(self, cfg, *more, **others):
-        if not surely(isinstance(cfg, dict)):
+        if not surely("type" in cfg):
             return cfg
         given = {**cfg}
         kind = given.pop("type", None)

@@ -3,7 +3,17 @@
 import torch
 from mmengine.registry import DATASETS, HOOKS, MODELS
 
-from gpudoctor.manifest.effects import GlobalRank, Setting, WorldSize, collective, followed, possibly, prepares, surely
+from gpudoctor.manifest.effects import (
+    GlobalRank,
+    Setting,
+    WorldSize,
+    collective,
+    followed,
+    possibly,
+    prepares,
+    surely,
+    written,
+)
 
 @followed()
 class OptimWrapper:
@@ -35,8 +45,15 @@ class Runner:
         test_evaluator=None,
         default_hooks=None,
         custom_hooks=None,
+        model_wrapper_cfg=None,
+        find_unused_parameters=False,
+        cfg=None,
         **more,
     ):
+        # Settings that are read as a whole say it with all others.
+        if surely("find_unused_parameters" in cfg):
+            find_unused_parameters = cfg["find_unused_parameters"]
+        self._searches = None if possibly(model_wrapper_cfg is not None) else find_unused_parameters
         self.work_dir = work_dir
         self.model = MODELS.build(model)
         self.train_dataloader = self._loader(train_dataloader)
@@ -46,11 +63,13 @@ class Runner:
         made = [HOOKS.build(each) for each in custom_hooks or ()]
         # A hook of the library does nothing to what the program does.
         self.hooks = [each for each in made if possibly(each is not None)]
+    def from_cfg(self, cfg):
+        self.__init__(**cfg)
     def register_hook(self, hook, priority=None):
         self.hooks.append(hook)
     def train(self):
         model = self._prepare(self.model)
-        if surely(isinstance(self.optim_wrapper, dict)):
+        if surely("optimizer" in self.optim_wrapper):
             # Settings: which optimizer it is, a registry says.
             self.optim_wrapper = OptimWrapper(torch.optim.SGD(self.model.parameters(), lr=0.1))
         self._tell("before_run")
@@ -62,7 +81,11 @@ class Runner:
             for batch_idx, data_batch in enumerate(self.train_dataloader):
                 self.iter = batch_idx
                 self._tell("before_train_iter", batch_idx=batch_idx, data_batch=data_batch)
-                outputs = self.model.train_step(data_batch, optim_wrapper=self.optim_wrapper)
+                if surely(self._searches is None) or written(self.model, "train_step"):
+                    outputs = self.model.train_step(data_batch, optim_wrapper=self.optim_wrapper)
+                else:
+                    outputs = model(data_batch, mode="loss")
+                    self.optim_wrapper.update_params(sum(outputs[each] for each in outputs if "loss" in each))
                 self._tell("after_train_iter", batch_idx=batch_idx, data_batch=data_batch, outputs=outputs)
             self._tell("after_train_epoch")
             if possibly(self.val_dataloader is not None):
@@ -90,7 +113,7 @@ class Runner:
             for data_batch in self.test_dataloader:
                 self.model.test_step(data_batch)
     def _loader(self, settings):
-        if surely(isinstance(settings, dict)):
+        if surely("dataset" in settings):
             return self._prepare(
                 torch.utils.data.DataLoader(DATASETS.build(settings["dataset"]), batch_size=settings["batch_size"])
             )
