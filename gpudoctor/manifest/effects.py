@@ -312,6 +312,8 @@ class GiveBackEffect(Effect):
     given: Parameter = ""
     unwrapped: bool = False
     """Of a module that is in wrappers, what lies under them."""
+    wrapped: bool = False
+    """Of an optimizer, another one that averages the gradients for its steps."""
 
 
 @dataclass

@@ -29,6 +29,8 @@ class Optimizer(Allocated):
     modules: frozenset[Value] = frozenset()
     complete: bool = True
     managed: str = ""
+    averaging: bool = False
+    """It is what Horovod returns for it, which averages the gradients before it steps."""
     cls: Class | None = None
     """The project's class where it is one of those."""
     class_name = "torch.optim.Optimizer"

@@ -16,6 +16,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
 from gpudoctor.lint.domain.group import Cluster, Group, ManagedObject, group_of, has_all_processes
 from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, OwnReading, RankIs, names_day
 from gpudoctor.lint.domain.tensor import Tensor
@@ -244,6 +245,8 @@ def _shows(call: Call, effect: ShowEffect) -> Values:
 @MODELS.effect(GiveBackEffect)
 def _gives_back(call: Call, effect: GiveBackEffect) -> Values:
     given = call.given(effect.given) or singleton(NONE)
+    if effect.wrapped:
+        return given.map(lambda value: replace(value, averaging=True) if isinstance(value, Optimizer) else value)
     return given.map(lambda value: value.core) if effect.unwrapped else given
 
 

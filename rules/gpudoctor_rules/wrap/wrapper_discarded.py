@@ -1,11 +1,13 @@
-"""A model is wrapped, and the wrapper is thrown away at once.
+"""A model or an optimizer is wrapped, and the wrapper is never used.
 
 ## What goes wrong
 
 `DataParallel(model)` and `DistributedDataParallel(model)` do not change `model`: they return a new module that uses it.
 Where the result is not kept, or `.module` alone is, the training calls the bare model. No error is raised. With
 `DistributedDataParallel` each process (rank) then applies only its own gradients and the ranks train different models;
-with `DataParallel` one GPU does all the work.
+with `DataParallel` one GPU does all the work. `hvd.DistributedOptimizer(optimizer)` averages gradients in the backward
+and waits for them in its own `step()`: where the plain optimizer steps, Horovod ends the second backward with
+`AssertionError: Gradients were computed more than backward_passes_per_step times before call to step()`.
 
 ## Fix
 
@@ -26,10 +28,13 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.training_step import OptimizerStep
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Assign, Either, Repair, Source
 from gpudoctor.record import fields
@@ -44,10 +49,15 @@ class WrapperDiscarded(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
-    needs = (Discard,)
-    looks_at = ((Discard, "of_wrapper"),)
+    errors = (
+        "AssertionError: Gradients were computed more than backward_passes_per_step times before call to step(). "
+        "Increase backward_passes_per_step to accumulate gradients locally.",
+    )
+    needs = (Discard, UseManaged)
+    looks_at = ((Discard, "of_wrapper"), (UseManaged, "averages"))
 
     def in_code(self, program: Program) -> Findings:
+        yield from self._plain_steps(program)
         used: set[Wrapper] = set()
         for event in program.events(Discard):
             wrapper = event.value
@@ -76,6 +86,24 @@ class WrapperDiscarded(Rule):
                 f"{wrapper.kind.value}(model)`.",
                 because=[("the wrapper is made here", wrapper.place)],
                 repair=_keep(event, wrapper),
+            )
+
+    def _plain_steps(self, program: Program) -> Findings:
+        """What Horovod has put around an optimizer never steps, and the optimizer itself does."""
+        for wrap in program.events(UseManaged) if not program.cut_short else ():
+            given = wrap.setting("optimizer") if wrap.framework == "horovod" else None
+            plain = given.single if given is not None else None
+            steps = [step for step in program.events(OptimizerStep) if plain == step.optimizer]
+            if not isinstance(plain, Optimizer) or plain in program.escaped or not steps:
+                continue
+            if any(step.order < wrap.order or getattr(step.optimizer, "averaging", True) for step in steps):
+                continue
+            yield self.found(
+                wrap.location,
+                f"`DistributedOptimizer` returns another optimizer, and {name_of(plain)} itself steps: its gradients "
+                "are not waited for, and the second backward ends with an `AssertionError`.",
+                remedy="Step what it returns, as in `optimizer = hvd.DistributedOptimizer(optimizer)`.",
+                because=[("the plain optimizer steps", steps[0].location)],
             )
 
     def in_run(self, recording: Recording) -> Findings:
