@@ -58,6 +58,10 @@ def files_below(folder: str, *, respect_gitignore: bool = True) -> Iterator[str]
     return _walk(folder, _Exclusion(()), [], respect_gitignore=respect_gitignore)
 
 
+_FEW = 8
+"""A folder with more JSON than this holds data."""
+
+
 class _Exclusion:
     """Globs that leave files and folders out."""
 
@@ -94,6 +98,7 @@ def _walk(
         if respect_gitignore:
             ignored = ignored.inside(folder, frozenset(entry.name for entry in entries))
         folders = []
+        many = sum(entry.name.endswith(".json") for entry in entries) > _FEW
         for entry in entries:
             # Links to folders lead to what is searched anyway, or in circles, or out of the project.
             if _is_folder(entry):
@@ -102,7 +107,7 @@ def _walk(
                 elif launch_files:
                     yield from (each for each in in_hidden_folder(entry.path) if not excluded(each))
             elif (
-                (entry.name.endswith(PROGRAMS) or (launch_files and (found_by_name(entry.name) or _is_command(entry))))
+                (entry.name.endswith(PROGRAMS) or (launch_files and _may_start(entry, many)))
                 and "{{" not in entry.name
                 and _is_ours(entry, project)
                 and not excluded(entry.path)
@@ -124,6 +129,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def _is_ours(entry: os.DirEntry[str], project: str) -> bool:
     """A file. A link may lead to any file of the machine, lines of which a finding would show: not so here."""
     return is_file(entry) and (not entry.is_symlink() or is_inside(os.path.realpath(entry.path), project))
+
+
+def _may_start(entry: os.DirEntry[str], many: bool) -> bool:
+    return found_by_name(entry.name, among_many=many) or _is_command(entry)
 
 
 def _is_command(entry: os.DirEntry[str]) -> bool:

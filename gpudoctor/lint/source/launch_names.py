@@ -128,10 +128,11 @@ def is_of_editor(path: str) -> bool:
 _NAMED_SO = ("deepspeed", "ds_", "ds-", "zero", "accelerate")
 
 
-def found_by_name(name: str) -> bool:
-    """A folder is searched for files of this name. Data sets are JSON, too: of these only what sounds like settings."""
+def found_by_name(name: str, *, among_many: bool) -> bool:
+    """A folder is searched for files of this name. Data sets are JSON, too: of many such files only what sounds like
+    settings."""
     kind = launch_kind(name)
-    return bool(kind) and (kind != JSON or any(each in name.lower() for each in _NAMED_SO))
+    return bool(kind) and (kind != JSON or not among_many or any(each in name.lower() for each in _NAMED_SO))
 
 
 def in_hidden_folder(folder: str) -> list[str]:

@@ -143,3 +143,8 @@ def test_folder_without_permission() -> None:
 )
 def test_concerns_training(text: str, answer: bool) -> None:
     assert concerns_training(text.encode()) is answer
+
+
+def test_json_of_a_folder_of_data() -> None:
+    lay("train.py", "settings/base.json", *(f"data/{number}.json" for number in range(20)), "data/ds_config.json")
+    assert taken(".") == ["train.py", "data/ds_config.json", "settings/base.json"]
