@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     TrainingPart = Literal[
+        "batches",
         "checkpoints",
         "devices",
         "downloads",
@@ -62,13 +63,13 @@ class Framework:
     by_workers: bool = False
     """It trains in workers of its own: the process that asks for that joins no group."""
     leaves: tuple[TrainingPart, ...] = ()
-    """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
-    (`checkpoints`), which of the `devices` is that of the process, `downloads`, telling samplers the `epochs`, making
-    `folders`, that training `forwards` go through its wrappers, asking for no process `groups` before one is made,
-    workers and order of `loaders` but for the share of each rank, `loggers`, the `loop` that trains, where it is not a
-    loop that is followed, `placing` on GPUs what it is not handed, starting the `processes`, `saving` what it saves
-    itself, `seeding` at all, which `seeds` ranks have, random `splits` of the data before it is handed over, saving and
-    loading `states` of wrappers, and `wrapping` what it is not handed."""
+    """What the program sees to by itself, on every rank: bringing `batches` to its GPU, which checkpoint is the best
+    and when it is read again (`checkpoints`), which of the `devices` is that of the process, `downloads`, telling
+    samplers the `epochs`, making `folders`, that training `forwards` go through its wrappers, asking for no process
+    `groups` before one is made, workers and order of `loaders` but for the share of each rank, `loggers`, the `loop`
+    that trains, where it is not a loop that is followed, `placing` on GPUs what it is not handed, starting the
+    `processes`, `saving` what it saves itself, `seeding` at all, which `seeds` ranks have, random `splits` of the data
+    before it is handed over, saving and loading `states` of wrappers, and `wrapping` what it is not handed."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 
@@ -147,7 +148,7 @@ def _frameworks() -> Iterator[Framework]:
         several=True,
         leaves=(
             *("downloads", "epochs", "folders", "loaders", "loggers", "processes", "saving", "seeding", "seeds"),
-            *("splits", "groups", "placing", "wrapping"),
+            *("splits", "groups", "placing", "wrapping", "batches"),
         ),
         deals_out=False,
         wraps_by="a `deepspeed.initialize` of its own",
@@ -165,7 +166,7 @@ def _frameworks() -> Iterator[Framework]:
         by_any_call=True,
         leaves=(
             *("checkpoints", "devices", "downloads", "epochs", "folders", "groups", "loaders", "loggers", "loop"),
-            *("placing", "processes", "saving", "seeding", "seeds", "splits"),
+            *("placing", "processes", "saving", "seeding", "seeds", "splits", "batches"),
         ),
         deals_out=False,
     )
@@ -180,7 +181,7 @@ def _frameworks() -> Iterator[Framework]:
         several=True,
         leaves=(
             *("checkpoints", "devices", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving"),
-            *("seeding", "splits", "groups", "placing"),
+            *("seeding", "splits", "groups", "placing", "batches"),
         ),
         deals_out=False,
         averages=True,

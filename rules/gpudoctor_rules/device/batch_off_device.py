@@ -37,7 +37,7 @@ from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.questions.devices_compared import device_called, devices_managed
+from gpudoctor.lint.questions.devices_compared import device_called
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Before, Code, First, Holds, Repair
@@ -57,7 +57,7 @@ class BatchOffDevice(Rule):
 
     def in_code(self, program: Program) -> Findings:
         # `prepare` and trainers wrap loaders so that batches arrive on the device.
-        if devices_managed(program):
+        if program.managed_by - program.leaving("batches"):
             return
         # A move whose result was dropped is the cause, and GPU203 names it.
         in_vain, told = _moved_in_vain(program), set[Location]()

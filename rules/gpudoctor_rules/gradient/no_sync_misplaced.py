@@ -122,7 +122,7 @@ class NoSyncMisplaced(Rule):
     def _without_forward(self, program: Program, backward: Backward, opened: GradientSync) -> Finding | None:
         calls = _calls(program, backward)
         # Open at the forward on some path: then the test that decides it is judged.
-        if SURE not in backward.context.contexts or any(_under(call) for call in calls):
+        if not calls or any(_under(event) for event in calls):
             return None
         return self.found(
             opened.location,
