@@ -210,7 +210,7 @@ def card_of(module: str, pack: str) -> RuleCard:
         of_ranks=rule.of_ranks,
         run_only=asks == {"in_run"},
         of_launch="in_launch" in asks,
-        of_files=not asks,
+        of_program=bool(asks - {"in_launch"}),
     )
 
 

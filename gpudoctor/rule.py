@@ -57,9 +57,9 @@ class RuleCard:
     """The code cannot show it, only a run can: lint leaves it out."""
     of_ranks: bool = False
     of_launch: bool = False
-    """It is about how programs are started: launch files are asked, and no program."""
-    of_files: bool = False
-    """It is about a file or its comments: lint itself knows where these are broken, and asks no program."""
+    """It is about how programs are started: launch files are asked."""
+    of_program: bool = False
+    """Programs are asked. What is about a file or its comments lint itself knows."""
     named: bool = False
     """The user has asked for it: what it can only advise is told, too."""
 

@@ -48,7 +48,7 @@ def _findings(
 ) -> Iterator[Finding]:
     happened = program.happened
     world = program.world.value if program.has_entry else ""
-    cards = [card for card in cards if not (card.of_launch or card.of_files)]
+    cards = [card for card in cards if card.of_program]
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked: list[RuleCard] = []
     for card in cards:

@@ -12,7 +12,7 @@ from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import Stop, UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import DeviceUsed
-from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, Spawn
+from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, SettingRead, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.program import Program
@@ -119,7 +119,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         workers=next(_with_workers(started), None),
         by_local_rank=next(_by_local_rank(started), None),
         options=tuple(dict.fromkeys(flag.lstrip("-").replace("_", "-") for each in declared for flag in each.flags)),
-        options_known=any(program.has(ArgumentsParsed) for program in started) and bool(declared),
+        options_known=any(program.has(ArgumentsParsed) for program in started) if declared else _reads_none(started),
         # Not all that is stepped is an optimizer: a simulation has a `step`, too.
         trains=any(program.has(Backward) for program in started) or any(event.trains for event in managed),
         frameworks=tuple(sorted({event.framework for event in managed})),
@@ -134,6 +134,11 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         processes_at=written[1],
         group=next((at for program in started if (at := program.awaits_others()) is not None), None),
     )
+
+
+def _reads_none(programs: Sequence[Program]) -> bool:
+    """It asks for nothing that its command line says."""
+    return not any(each.has(ArgumentsParsed, SettingRead) or each.may_name("argv") for each in programs)
 
 
 def _written_counts(programs: Sequence[Program]) -> Iterator[tuple[int, Location]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
 
 if TYPE_CHECKING:
@@ -42,6 +44,28 @@ def gpus_of(option: StartOption | None) -> int | None:
     if last.isdecimal():
         return int(last)
     return 1 if text == "gpu" else None
+
+
+def offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
+    """How many GPUs of a machine it may use, in words, and where that is said."""
+    bound = launch.environment.get("CUDA_VISIBLE_DEVICES")
+    visible = listed(bound.word.usual) if bound is not None else ()
+    chosen = launch.option("gpu-ids")
+    if chosen is not None and chosen.text not in (None, "all", ""):
+        count = len((chosen.text or "").split(","))
+        yield count, f"`--gpu_ids` names {count} GPU{'s' if count > 1 else ''}", chosen.at
+    elif visible and bound is not None and all(each.isdecimal() for each in visible):
+        yield len(visible), f"it sees {len(visible)} GPU{'s' if len(visible) > 1 else ''}", bound.at
+    for name in ("gres", "gpus-per-node"):
+        option = launch.slurm(name)
+        count = gpus_of(option) or 0
+        if option is not None and count:
+            yield count, f"SLURM grants {count} GPU{'s' if count > 1 else ''} on each node", option.at
+
+
+def listed(text: str | None) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(each.strip() for each in (text or "").split(",") if each.strip())
 
 
 def meets_by_c10d(launch: ProgramStart) -> bool:

@@ -7,7 +7,8 @@ The *local rank* numbers the processes of one machine, and with it the GPU that 
 variable `LOCAL_RANK` instead. Started with `torchrun`, every process keeps the default of the option: with 0 all of
 them use GPU 0 and all of them save, with -1 a program that tests for it trains on its own in each process. Since
 torch 2.0 the old launcher spells the option `--local-rank`, and a program that declares only the other spelling ends
-with `error: unrecognized arguments: --local-rank=0`.
+with `error: unrecognized arguments: --local-rank=0`. So does one that declares neither; `deepspeed` passes
+`--local_rank`, too.
 
 ## Fix
 
@@ -45,6 +46,7 @@ from gpudoctor.lint.events.process import (
     EnvironmentRead,
     SettingRead,
 )
+from gpudoctor.lint.launchfiles.start import StartedBy
 from gpudoctor.lint.repair.repair import (
     Code,
     Either,
@@ -57,7 +59,8 @@ from gpudoctor.lint.repair.repair import (
     Source,
 )
 from gpudoctor.record import replace
-from gpudoctor.rule import Findings, Program, Recording, Rule
+from gpudoctor.rule import Findings, Launched, Program, Recording, Rule
+from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
@@ -67,6 +70,8 @@ REMEDY = (
     "Declare both spellings and take the default from the environment: "
     '`"--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0))`.'
 )
+_PASSED = {StartedBy.DEEPSPEED: "--local_rank", StartedBy.LAUNCH: "--local-rank"}
+"""The launchers that pass the option, where nothing else is said."""
 ELSEWHERE = frozenset({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"})
 """Variables that tell the local rank."""
 
@@ -145,6 +150,23 @@ class LocalRankArgument(Rule):
             )
             # Other scripts may start it by torchrun.
             yield replace(found, launcher="launch")
+
+    def in_launch(self, launched: Launched) -> Findings:
+        """A launcher passes the option to a program that declares none."""
+        for file, launch in launched.launches:
+            option = _PASSED.get(launch.launcher, "")
+            facts = launched.program_of(file, launch) if option and launch.closed else None
+            if facts is None or not (facts.options and facts.options_known) or "local-rank" in facts.options:
+                continue
+            if launch.option("no-local-rank", "use-env") is None and not launch.module:
+                yield self.found(
+                    launch.word.at,
+                    f"`{launch.launcher.value}` passes `{option}`, which {named(launch)} does not declare: "
+                    f"every process ends with `error: unrecognized arguments: {option}=0`.",
+                    remedy='Declare both spellings: `parser.add_argument("--local_rank", "--local-rank", type=int, '
+                    "default=-1)`.",
+                    severity=Severity.ERROR,
+                )
 
     def in_run(self, recording: Recording) -> Findings:
         refused = [

@@ -17,9 +17,9 @@ option.
 
 ## Silent when
 
-The number is given, or comes from a variable or a configuration; one GPU is all that the command may see; several
-nodes take part; the program also runs as one process, or starts its processes itself; the same file also starts the
-program by `torchrun` in several.
+The number is given and nothing says that there are more GPUs, or comes from a variable or a configuration; one GPU is
+all that the command may see; several nodes take part; the program also runs as one process, or starts its processes
+itself; the same file also starts the program by `torchrun` in several.
 
 ## Sources
 
@@ -35,7 +35,7 @@ from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, Starter
 from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules._error_texts import NO_RANK
-from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
+from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, offered, starts_several
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import LaunchFile, ProgramFacts
@@ -70,9 +70,21 @@ class OneProcessLaunch(Rule):
                 yield from self._of_python(launched, file, launch)
 
     def _of_torchrun(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:
-        if launch.processes != 1 or "nproc-per-node" in launch.options or launch.nodes != 1:
+        told = launch.option("nproc-per-node")
+        granted = next((each for each in offered(launch) if each[0] > 1), None) if not launch.background else None
+        if launch.processes != 1 or launch.nodes != 1 or (told is not None and granted is None):
             return
         facts = launched.program_of(file, launch)
+        if told is not None and granted is not None:
+            if facts is not None and facts.by_local_rank is not None:
+                yield self.found(
+                    told.at,
+                    f"`{launch.launcher.value}` is told to start one process of {named(launch)}, and {granted[1]}: all "
+                    "but one stay idle.",
+                    remedy="Write `--nproc-per-node=gpu`, or show it one GPU.",
+                    because=[("the GPUs are given here", granted[2])],
+                )
+            return
         several = facts is None or facts.group is not None or facts.frameworks or facts.by_local_rank is not None
         # What says so behind the script is another mistake.
         behind = any(word.shown.lstrip("-").replace("_", "-").startswith("nproc-per-node") for word in launch.arguments)

@@ -36,7 +36,7 @@ from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, INVALID_ORDINAL
-from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
+from gpudoctor_rules.launch._starts import is_of_torch, listed, named, offered, starts_several
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import LaunchFile
@@ -67,7 +67,7 @@ class ProcessesExceedGpus(Rule):
             # Several launchers on a machine are a mistake of their own.
             if tasks > 1 or count < 2 or "cpu" in launch.options:
                 continue
-            for gpus, said, at in (*_offered(launch), *_configured(launched, file, launch)):
+            for gpus, said, at in (*offered(launch), *_configured(launched, file, launch)):
                 if gpus < count:
                     told.add(counted_at)
                     counted, given = ("the processes are counted here", counted_at), ("the GPUs are given here", at)
@@ -146,7 +146,7 @@ class ProcessesExceedGpus(Rule):
         options = [launch.slurm(name) or starter.options.get(name) for name in ("ntasks-per-node", "ntasks")]
         slots_at = launch.container.slots_at if launch.container is not None else None
         counted_at = slots_at or next((each.at for each in options if each is not None), starter.word.at)
-        for gpus, said, at in _offered(launch):
+        for gpus, said, at in offered(launch):
             if gpus < count and "gpus-per-task" not in {*launch.directives, *starter.options}:
                 yield self.found(
                     counted_at,
@@ -204,32 +204,12 @@ def _by_default(launch: ProgramStart, at: Location) -> bool:
     return shown or (option is not None and option.text is None)
 
 
-def _offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
-    bound = launch.environment.get("CUDA_VISIBLE_DEVICES")
-    visible = _listed(bound.word.usual) if bound is not None else ()
-    chosen = launch.option("gpu-ids")
-    if chosen is not None and chosen.text not in (None, "all", ""):
-        count = len((chosen.text or "").split(","))
-        yield count, f"`--gpu_ids` names {count} GPU{'s' if count > 1 else ''}", chosen.at
-    elif visible and bound is not None and all(each.isdecimal() for each in visible):
-        yield len(visible), f"it sees {len(visible)} GPU{'s' if len(visible) > 1 else ''}", bound.at
-    for name in ("gres", "gpus-per-node"):
-        option = launch.slurm(name)
-        count = gpus_of(option) or 0
-        if option is not None and count:
-            yield count, f"SLURM grants {count} GPU{'s' if count > 1 else ''} on each node", option.at
-
-
 def _configured(launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
     """The GPUs in the settings of Accelerate, where the command asks for more processes than these do."""
     settings = launched.accelerate_settings(file, launch)
     chosen = settings.values.get("gpu_ids") if settings is not None else None
     if settings is None or chosen is None or chosen.text == "all" or (settings.number("num_machines") or 1) > 1:
         return
-    count = len(_listed(chosen.text))
+    count = len(listed(chosen.text))
     if count and not {"gpu-ids", "num-machines"} & launch.options.keys() and launch.option("num-processes") is not None:
         yield count, f"`gpu_ids` names {count} GPU{'s' if count > 1 else ''}", chosen.at
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(each.strip() for each in (text or "").split(",") if each.strip())
