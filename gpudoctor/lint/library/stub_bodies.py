@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.contents import default_of, find_method
 from gpudoctor.lint.domain.abstract_state import YES, ManagerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
@@ -16,7 +16,19 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Unknown, Value, Values, int_of, single_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNBOUND,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    int_of,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.flow.valueset import union
@@ -200,7 +212,8 @@ def _follows_loop(call: Call) -> Values:
 
 def _written(call: Call) -> Values | None:
     """What the program has written under a name, in an object or its class; of one of several, in each."""
-    name = call.text(1, "name")
+    asked = single_of(call.arg(1, "name"))
+    name = text_of(default_of(call.do, asked) or asked)
     if not call.args or name is None:
         return None
     found: list[Values] = []

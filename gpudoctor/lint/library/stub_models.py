@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ast import literal_eval
 from functools import lru_cache
+from itertools import chain
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import known_items
@@ -383,4 +384,7 @@ def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:
     mode = call.given(effect.mode)
     muted = mode is not None and (mode.single == Const("disabled") or any(each.condition for each in mode.bindings))
     named = any(call.given(name) is not None for name in effect.shared_by.split(" | ") if name)
-    return muted or named or any(value.divergence & Divergence.RANK for value in call.all_values())
+    given = chain.from_iterable(values.bindings for values in (*call.args, *call.keywords.values()))
+    # Chosen by the rank, or computed from it.
+    chosen = ((each.condition.difference(call.do.path).divergence | each.value.divergence) for each in given)
+    return muted or named or any(each & Divergence.RANK for each in chosen)

@@ -9,7 +9,8 @@ jumps back and forth between the values of the ranks. Services answer with error
 ## Fix
 
 Open it on rank 0, and log from there; on the other ranks `None`, or `wandb.init(mode="disabled")`. Unsafe: every use
-of the logger must be guarded as well.
+of the logger must be guarded as well. The fix leaves the uses as they are, and has a `SummaryWriter` of the other ranks
+write to a temporary folder.
 
 ## Silent when
 
@@ -27,7 +28,7 @@ from __future__ import annotations
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.reporting import StartLogger, UseLogger
-from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
+from gpudoctor.lint.repair.repair import Code, Either, Imported, Repair, SetArgument, Source
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.checkpoint._imported_again import importing
@@ -64,7 +65,7 @@ class LoggerOnEveryRank(Rule):
                 "same test.",
                 # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.context.calls[-2:]],
-                repair=_mute(program, start) if start.call == "wandb.init" and _can_ask(program) else None,
+                repair=_mute(program, start) if _can_ask(program) else None,
                 by=start,
                 guarded=True,
             )
@@ -115,7 +116,15 @@ def _can_ask(program: Program) -> bool:
     return program.has(InitGroup) or not program.frameworks
 
 
-def _mute(program: Program, start: StartLogger) -> Repair:
-    """The other ranks get a run that logs nothing, so that what is logged need not be guarded."""
-    mode: Code = ("None if ", is_first(program.events(InitGroup), start, spawned=program.spawned), ' else "disabled"')
-    return Repair("Open the run on rank 0 only", (SetArgument(start.location, "mode", mode),))
+def _mute(program: Program, start: StartLogger) -> Repair | None:
+    """The other ranks get a run that logs nothing, or a folder that nobody reads: what is logged needs no guard."""
+    at, first = start.location, is_first(program.events(InitGroup), start, spawned=program.spawned)
+    if start.call == "wandb.init":
+        mode: Code = ("None if ", first, ' else "disabled"')
+        return Repair("Open the run on rank 0 only", (SetArgument(at, "mode", mode),))
+    if not start.call.endswith(".SummaryWriter"):
+        return None
+    name = "logdir" if start.call.startswith("tensorboardX") else "log_dir"
+    given = Either(((Source(at, "0"),), (Source(at, name),), ("None",)))
+    folder: Code = (given, " if ", first, " else ", Imported("tempfile.mkdtemp"), "()")
+    return Repair("Have the other ranks write to a folder that nobody reads", (SetArgument(at, name, folder, 0),))

@@ -16,7 +16,7 @@ class Registry:
             return cfg
         given = {**cfg}
         kind = given.pop("type", None)
-        made = held(self, kind, None) if surely(isinstance(kind, str)) else kind
+        made = held(self, kind, None if surely(isinstance(kind, str)) else kind)
         return made(**given) if possibly(made is not None) else None
 
 DATASETS: Registry

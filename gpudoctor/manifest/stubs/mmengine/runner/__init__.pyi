@@ -64,7 +64,10 @@ class Runner:
         # A hook of the library does nothing to what the program does.
         self.hooks = [each for each in made if possibly(each is not None)]
     def from_cfg(self, cfg):
-        self.__init__(**cfg)
+        names = "work_dir", "train_dataloader", "val_dataloader", "test_dataloader", "optim_wrapper", "custom_hooks"
+        more = "model_wrapper_cfg", "find_unused_parameters"
+        # Another file may have more of them.
+        self.__init__(cfg["model"], **{each: cfg[each] for each in (*names, *more) if surely(each in cfg)})
     def register_hook(self, hook, priority=None):
         self.hooks.append(hook)
     def train(self):
