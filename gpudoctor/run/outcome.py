@@ -12,6 +12,7 @@ from gpudoctor.logs.error_texts import meaning_by_kind, meaning_of
 from gpudoctor.logs.error_texts.collective_prints import unlike_calls
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.record import dataclass
+from gpudoctor.run.going_on import gone_on
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.recording import Crash, Process, Recording, Waiting
 from gpudoctor.run.untried import untried
@@ -206,7 +207,9 @@ def _gone(recording: Recording) -> str:
     told = [f"{recording.named([rank])} had left by `sys.exit` at {at.path}:{at.line}." for rank, at in left.items()]
     told += [f"{recording.named(over)} had reached the end of its program."] if over else []
     if dead and recording.told_to_end is not None:
-        told.append(f"{recording.named(dead)} had ended before, as SIGTERM told it to.")
+        went_on = {each.rank for each in gone_on(recording)}.issuperset(dead)
+        how = "killed before, for it went on after SIGTERM" if went_on else "ended before, as SIGTERM told it to"
+        told.append(f"{recording.named(dead)} had {'been ' if went_on else ''}{how}.")
     elif dead:
         how = (
             "killed from outside (`dmesg` shows whether memory ran out), by gloo, which met another collective, or by "

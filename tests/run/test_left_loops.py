@@ -9,7 +9,7 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules, load
 from gpudoctor.run.outcome import unexplained
-from gpudoctor.run.recording import Crash, Process, Recording, StackFrame, Step
+from gpudoctor.run.recording import Crash, Failure, Fatal, Process, Recording, StackFrame, Step
 from gpudoctor.run.recording.call_counts import Subgroup
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, watch
@@ -106,6 +106,30 @@ def test_an_error_is_told_beside_findings_that_do_not_explain_it(code: str, unto
 @pytest.mark.parametrize(("at", "how"), [(None, "killed from outside"), (7.0, "as SIGTERM told it to")])
 def test_who_ended_at_a_signal_of_ours_was_not_killed_for_memory(at: float | None, how: str) -> None:
     assert how in unexplained(replace(_crashed(PEER), told_to_end=at))
+
+
+def test_who_went_on_after_the_signal_was_killed_for_it() -> None:
+    run = _crashed(PEER)
+    steps = tuple(replace(run.ranks[0].steps[0], number=number, at=7.0 + number) for number in range(1, 30))
+    run = replace(run, ranks=(run.ranks[0], replace(run.ranks[1], steps=steps)), told_to_end=7.0)
+    assert "Rank 1 had been killed before, for it went on after SIGTERM." in unexplained(run)
+
+
+def test_a_rank_that_caught_the_loss_of_another_did_not_wait_where_it_ended() -> None:
+    """Both ended in one call, which only one of them had called with the other's help."""
+    here = (StackFrame(PLACE, "main", own=True),)
+    run = _crashed(PEER)
+    dead = replace(run.ranks[1], fatal=Fatal("Aborted", here))
+    sizes = load(next(card for card in find_rules().cards if card.code == "GPU518"))
+    rounds = load(next(card for card in find_rules().cards if card.code == "GPU503"))
+    at_once = replace(run, ranks=(run.ranks[0], dead))
+    assert [each.location for each in sizes.in_run(at_once)] == [PLACE]
+    backward = Location("train.py", 20, 5)
+    caught = replace(run.ranks[0], failures=(Failure("RuntimeError", PEER, 1, 0.0, backward),), backward=backward)
+    left = replace(run, ranks=(caught, dead), suspected=frozenset({"GPU503"}))
+    assert list(sizes.in_run(left)) == []
+    (found,) = rounds.in_run(left)
+    assert "rank 0 in the averaging of gradients" in found.message
 
 
 def test_who_left_by_itself_is_told_with_the_line() -> None:

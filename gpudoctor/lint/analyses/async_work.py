@@ -8,8 +8,8 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState, Tens
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
-from gpudoctor.lint.domain.value import NONE, Value, Values
-from gpudoctor.lint.events.collective import ReadTooEarly, StartWork, WorkDone
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Text, Value, Values, single_of
+from gpudoctor.lint.events.collective import ReadTooEarly, ResultUsed, StartWork, WorkDone
 from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
 
 WAITING = frozenset({"wait", "result", "get_future", "synchronize", "is_completed", "is_success"})
@@ -37,6 +37,23 @@ def end_work(call: Call, work: Value | None) -> None:
             call.do.set_flag(each, WorkState.done)
     if work is None:
         call.do.set_state(PROCESS, ProcessState.works, singleton(TupleOf(())))
+
+
+def note_use(do: LibraryContext, work: Work, use: str, place: Location) -> None:
+    """Log that the None or the handle that a collective returned is used as the tensor."""
+    kind, handle = do.state(work, WorkState.call), do.state(work, WorkState.asynchronous)
+    only = single_of(kind)
+    do.emit(
+        ResultUsed, at=place, call=str(only.value) if isinstance(only, Const) else "collective", use=use,
+        collective_at=work.place, asynchronous=handle is not None and handle.single == TRUE,
+    )  # fmt: skip
+
+
+def note_shown(do: LibraryContext, shown: Value | None, place: Location) -> None:
+    """Who shows a handle may want to see it; None is shown by mistake."""
+    for each in shown.parts if isinstance(shown, Text) else (shown,):
+        if isinstance(each, Work) and (handle := do.state(each, WorkState.asynchronous)) and handle.single == FALSE:
+            note_use(do, each, "shown", place)
 
 
 def note_pending(do: LibraryContext, tensor: Tensor, place: Location) -> None:

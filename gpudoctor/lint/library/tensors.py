@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.analyses.async_work import note_pending
+from gpudoctor.lint.analyses.async_work import note_pending, note_shown
 from gpudoctor.lint.analyses.collective_taint import (
     after_operation,
     depends_on,
@@ -760,7 +760,10 @@ def report(
     averaged: bool = False, divergence: Divergence = Divergence.NONE,
 ) -> None:  # fmt: skip
     """Log that numbers are shown, or behind the loop their mean: in a place about which ranks may disagree."""
-    values = [value for each in given for leaf in alternatives(do, each) for value in agreed(do, leaf)]
+    leaves = [leaf for each in given for leaf in alternatives(do, each)]
+    for leaf in leaves:
+        note_shown(do, leaf.single, place)
+    values = [value for leaf in leaves for value in agreed(do, leaf)]
     shards = shards_in(do, values)
     if shards:
         shown = next(value for value in values if shards_in(do, [value]))

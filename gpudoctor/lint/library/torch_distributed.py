@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work
+from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work, note_use
 from gpudoctor.lint.analyses.collective_signatures import flaw_of, note_pickled, writes_into_copy
 from gpudoctor.lint.analyses.collective_taint import mark_result, sharing_memory
 from gpudoctor.lint.contents import known_items, new_list
@@ -41,7 +41,7 @@ from gpudoctor.lint.domain.value import (
     of_kinds,
     single_of,
 )
-from gpudoctor.lint.events.collective import Collective, ResultUsed, as_exchanged
+from gpudoctor.lint.events.collective import Collective, as_exchanged
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.hooks import HOOKS, told
@@ -263,7 +263,7 @@ def _work_attribute(call: Call[Work]) -> Values:
     if may_be_handle and name in WAITING:
         end_work(call, work)
         return singleton(Method(work, name))
-    _note_use(call, work, f"asked for its `.{name}`")
+    note_use(call.do, work, f"asked for its `.{name}`", call.place)
     return singleton(Method(work, name))
 
 
@@ -271,25 +271,15 @@ def _work_attribute(call: Call[Work]) -> Values:
 def _work_operand(call: Call[Work]) -> Values:
     work = call.receiver
     # `loss = dist.all_reduce(loss) / n`: TypeError, None is no number.
-    _note_use(call, work, "used in a calculation")
+    note_use(call.do, work, "used in a calculation", call.place)
     return call.unknown(Anonymous("result of", work), "made from what a collective returns")
 
 
 @MODELS.method(Work, "__getitem__")
 def _work_item(call: Call[Work]) -> Values:
     work = call.receiver
-    _note_use(call, work, "indexed")
+    note_use(call.do, work, "indexed", call.place)
     return call.unknown(Anonymous("item of", work), "an item of what a collective returns")
-
-
-def _note_use(call: Call, work: Work, use: str) -> None:
-    """Log that the None or the handle that a collective returned is used as the tensor."""
-    kind, handle = call.do.state(work, WorkState.call), call.do.state(work, WorkState.asynchronous)
-    only = single_of(kind)
-    call.emit(
-        ResultUsed, call=str(only.value) if isinstance(only, Const) else "collective", use=use,
-        collective_at=work.place, asynchronous=handle is not None and handle.single == TRUE,
-    )  # fmt: skip
 
 
 @MODELS.method(Work)

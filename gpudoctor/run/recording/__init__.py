@@ -17,6 +17,7 @@ from gpudoctor.run.recording.call_counts import (
     BetweenSteps,
     Clip,
     Compiled,
+    Fetch,
     GatheredIntoOne,
     Logger,
     Loss,
@@ -196,15 +197,6 @@ class Failure:
     type: str
     text: str
     step: int
-    at: float
-    place: Location | None
-
-
-@dataclass(frozen=True)
-class Fetch:
-    """Something was asked for over the network, or a file was locked (`locks`)."""
-
-    locks: bool
     at: float
     place: Location | None
 
@@ -506,6 +498,12 @@ class Process:
     def made(self) -> int:
         """How many steps it made; not each step of a long run is in `steps`."""
         return max(self.steps[-1].number, self.counted) if self.steps else 0
+
+    @property
+    def missed_another_at(self) -> Location | None:
+        """Where it lost another rank first, and the program caught that and went on."""
+        lost = (each for each in self.failures if Crash(each.type, each.text, each.step, ()).lost_connection)
+        return next((each.place for each in lost), None)
 
     @property
     def training_passes(self) -> tuple[Pass, ...]:

@@ -62,6 +62,15 @@ class SteppedEarly:
 
 
 @dataclass(frozen=True)
+class Fetch:
+    """Something was asked for over the network, or a file was locked (`locks`)."""
+
+    locks: bool
+    at: float
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class Compiled:
     """`torch.compile` was called here first."""
 

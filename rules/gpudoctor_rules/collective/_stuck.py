@@ -119,6 +119,9 @@ def _ended_for_its_size(recording: Recording) -> Iterator[tuple[Location, str]]:
     dead = [each for each in recording.ranks if each.crash is None and not each.over]
     if not crashes or not dead or not all(crash.lost_connection for crash in crashes):
         return
+    if any(each.missed_another_at not in (None, crash.place) for each, crash in recording.crashes()):
+        # It had gone on from where the other one was missed.
+        return
     ends = [each.fatal for each in dead if each.fatal is not None]
     places = [end.place for end in ends if end.place is not None]
     missed, where = crashes[0], crashes[0].place
@@ -142,17 +145,19 @@ def _torn(recording: Recording) -> Stuck | None:
     if not _suspected(recording):
         return _ended_early(rank, crash, gone)
     waited = (_kind(crash.frames[::-1]), rank, crash.place)
+    if (missed := rank.missed_another_at) is not None and missed != crash.place:
+        waited = (BACKWARD if missed == rank.backward else COLLECTIVE, rank, missed)
     dead = [each for each in gone if not each.over]
     ends = [(each, each.fatal) for each in dead if each.fatal is not None]
     if any(not end.aborts for _, end in ends):
         # Of an error in native code, as the others miss it.
         return None
     stood = [(_kind(end.frames[::-1]), each, end.place) for each, end in ends if end.place is not None]
-    if apart := [each for each in stood if each[2] != crash.place]:
+    if apart := [each for each in stood if each[2] != waited[2]]:
         return _met(waited, apart[0], recording)
     why = f"{_names(dead)} met another one, and was ended for it" if dead else f"{_names(gone)} had ended without it"
     message = f"Rank {rank.rank} waited in {_in_words(waited[0])} when {why}."
-    return Stuck(_code(waited[0], recording), crash.place, message, _left_by_exit(gone))
+    return Stuck(_code(waited[0], recording), waited[2], message, _left_by_exit(gone))
 
 
 def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck | None:
