@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.cli.describe import listed, shown
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler, SetEpoch
 from gpudoctor.lint.events.event_context import ranks_in_words
@@ -96,15 +95,12 @@ def _spawn(event: Spawn) -> str:
 
 
 def _wrap(event: Wrap) -> str:
-    kind = event.kind.value if isinstance(event.kind, WrapperKind) else str(event.kind)
     lies = f", model on {shown(event.model_device)}" if event.model_device is not None else ""
     ids = event.wrapper.device_ids if isinstance(event.wrapper, Wrapper) else None
-    return f"{kind} around {shown(event.inner)}{listed(device_ids=ids)}{lies}"
+    return f"{event.kind.value} around {shown(event.inner)}{listed(device_ids=ids)}{lies}"
 
 
 def _sampler(event: MakeSampler) -> str:
-    if not isinstance(event.sampler, Sampler):
-        return f"sampler {shown(event.sampler)}"
     share = {True: "each rank draws its shard", False: "each rank draws everything", None: "its shard is not known"}
     settings = listed(dataset=event.sampler.dataset, shuffle=event.sampler.shuffle)
     return f"sampler {shown(event.sampler)}{settings}: {share[event.sampler.distributed]}"
@@ -112,8 +108,6 @@ def _sampler(event: MakeSampler) -> str:
 
 def _loader(event: MakeLoader) -> str:
     loader = event.loader
-    if not isinstance(loader, Loader):
-        return f"loader {shown(loader)}"
     settings = listed(
         dataset=loader.dataset,
         sampler=loader.sampler,

@@ -16,7 +16,6 @@ from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
@@ -493,7 +492,7 @@ def definite_values(do: LibraryContext, given: list[Values], depth: int = 3) -> 
 
 def _one_place(values: Values) -> Value | None:
     """One of several tensors that lie on the same device: the loss of a model that was loaded or made anew."""
-    tensors = [value for value in values if isinstance(value, Tensor) and value.device is not None]
+    tensors = [value for value in values if value.device is not None]
     alike = len(tensors) == len(values) > 0 and len({(each.device, each.origin) for each in tensors}) == 1
     return tensors[0] if alike else None
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from gpudoctor.lint.domain.heuristics import RANK
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import asks_setting_for_rank
-from gpudoctor.lint.domain.value import Anonymous, Unknown
+from gpudoctor.lint.domain.value import Anonymous, term_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeSampler
 from gpudoctor.lint.events.event_context import Event
@@ -127,6 +127,6 @@ be handed to them."""
 
 def _asks_caller(event: Event) -> bool:
     """A test on its way asks what the caller of a function hands over as its rank, as far as the name can tell."""
-    terms = (part.term for each in event.condition for part in provenance_of(each) if isinstance(part, Unknown))
+    terms = (term_of(part) for each in event.condition for part in provenance_of(each))
     given = (term.of for term in terms if isinstance(term, Anonymous) and term.kind == "parameter")
     return any(isinstance(each, tuple) and RANK.fits(each[-1]) for each in given)

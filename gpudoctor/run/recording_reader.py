@@ -157,7 +157,7 @@ def _ranks(processes: Iterable[Process]) -> list[Process]:
     alone = [each for each in ordered if each.rank is None and each.steps]
     if not trained and alone:
         return [max(alone, key=lambda each: each.made)]
-    return [trained[rank] for rank in sorted(rank for rank in trained if rank is not None)]
+    return [trained[rank] for rank in sorted(trained)]
 
 
 def _process(lines: list[JsonLine], folder: Path) -> Process | None:

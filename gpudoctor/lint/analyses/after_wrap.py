@@ -85,7 +85,7 @@ def _draw(call: Call) -> Values:
 def _owner(value: Value) -> Value | None:
     """The module whose parameter this is."""
     if value.origin is TensorOrigin.PARAMETER:
-        return value.batch_of or min(value.used, key=lambda each: each.place, default=None)  # type: ignore[attr-defined]
+        return value.batch_of or min(value.used, key=lambda each: each.place, default=None)  # type: ignore[arg-type, return-value]
     return None
 
 

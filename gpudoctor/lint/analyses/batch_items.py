@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, on_cpu
 from gpudoctor.lint.domain.function import Instance, function_of
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import tensors_in
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.data_loading import IndexIgnored, ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
@@ -66,7 +66,7 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
         # What it passes on without knowing it may be anything, as the names and sizes beside the images.
         plain = [Const(i) for i, part in enumerate(joined.single.items) if not _holds_tensors(do, list(part))]
         do.set_state(loader, LoaderState.without_tensors, singleton(TupleOf(tuple(map(singleton, plain)))))
-    devices = [value.device for value in flatten(do, list(joined)) if isinstance(value, Tensor)]
+    devices = [value.device for value in tensors_in(flatten(do, list(joined)))]
     # It makes tensors of its own, and fills them with what the data set has read.
     if devices and all(device == CPU for device in devices):
         do.set_flag(loader, LoaderState.made_on_cpu)
@@ -76,7 +76,7 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
 
 
 def _holds_tensors(do: LibraryContext, values: list[Value]) -> bool:
-    return any(isinstance(each, Tensor) for each in flatten(do, values, 6))
+    return bool(tensors_in(flatten(do, values, 6)))
 
 
 def _moves(events: list[Event]) -> bool:
@@ -129,7 +129,7 @@ def _analyze_items(do: LibraryContext, dataset: Value, loader: Loader, node: ast
     else:
         (items, events), whole = analyze_iteration(do, dataset, node), True
     _note_gpu(do, loader, events)
-    elsewhere = any(isinstance(item, Tensor) and item.device != CPU for item in flatten(do, list(items)))
+    elsewhere = any(item.device != CPU for item in tensors_in(flatten(do, list(items))))
     # What was not followed may have moved them.
     if elsewhere or _moves(events) or not whole:
         do.set_flag(dataset, DatasetState.moves_items)

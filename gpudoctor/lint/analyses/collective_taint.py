@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.group import Group, group_of
 from gpudoctor.lint.domain.symbols import Length, Operation, Widened
-from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
+from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor, tensors_in
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
@@ -52,7 +52,7 @@ def set_marks(do: LibraryContext, tensor: Tensor, marks: list[Mark]) -> None:
 
 def sharing_memory(do: LibraryContext, tensor: Tensor) -> list[Tensor]:
     """The tensor, and the one whose memory it shares: `a.data` shares that of `a`."""
-    return [tensor, *(each for each in do.state(tensor, TensorState.memory) or () if isinstance(each, Tensor))]
+    return [tensor, *tensors_in(do.state(tensor, TensorState.memory) or ())]
 
 
 def note_view(do: LibraryContext, view: Tensor, tensor: Tensor) -> None:
@@ -78,7 +78,7 @@ def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> 
 
 
 def _with(value: Value, marks: list[Mark]) -> Value:
-    return replace(value, shards=frozenset(marks)) if isinstance(value, Tensor) else value
+    return value.if_tensor(shards=frozenset(marks))
 
 
 def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[Mark]:
@@ -94,7 +94,7 @@ def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[
     to_all = effect.gathers and not effect.result_on and not effect.objects
     if to_all and not call.do.evaluating:
         sent = call.given(effect.sends) or ()
-        cut = [each for each in sent if isinstance(each, Tensor) and each.graph is True and not each.doubtful]
+        cut = [each for each in sent if each.graph is True and not each.doubtful]
         # Of one of several models all outputs are.
         if cut and len(cut) == len(sent):
             found.append(Mark(MarkKind.WITHOUT_GRAPH, call.place, cut[0].label))
@@ -111,9 +111,8 @@ def put_back(do: LibraryContext, gathered: ListOf, *_: Values) -> None:
     """An item is put into a list of gathered tensors: mostly the rank's own, which has its graph."""
     if do.flag(gathered, ContainerState.gathered) is NO:
         return
-    for each in flatten(do, [gathered]):
-        if isinstance(each, Tensor):
-            set_marks(do, each, [])
+    for each in tensors_in(flatten(do, [gathered])):
+        set_marks(do, each, [])
     more = do.state(gathered, ContainerState.more)
     if more is not None:
         do.set_state(gathered, ContainerState.more, more.map(lambda each: without(each, MarkKind.WITHOUT_GRAPH)))
@@ -133,7 +132,7 @@ def after_operation(name: str, given: list[Value], result: Value) -> Value:
         return result
     if name in _SCALING:
         return result if len(given) > 1 and counts_rounds(given[1]) else without(result, MarkKind.SUM)
-    own = any(isinstance(each, Tensor) and each.graph is True and not _is_gathered(each) for each in given)
+    own = any(each.graph is True and not _is_gathered(each) for each in given)
     # `torch.cat([features, *others])`: the rank's own are there with their graph.
     return without(result, MarkKind.WITHOUT_GRAPH) if name in operations("joins") and own else result
 
@@ -186,14 +185,12 @@ def _summands(value: Value, depth: int = _SUMMANDS) -> Iterator[Value]:
         yield from _summands(each, depth - 1)
 
 
-def _is_gathered(tensor: Tensor) -> bool:
+def _is_gathered(tensor: Value) -> bool:
     return any(isinstance(mark, Mark) and mark.kind is MarkKind.WITHOUT_GRAPH for mark in tensor.shards)
 
 
 def counts_rounds(divisor: Value) -> bool:
     """It says how many batches there were, which has nothing to do with the number of ranks."""
-    if not isinstance(divisor, Unknown):
-        return False
     length = isinstance(divisor.term, Length) and isinstance(divisor.term.of, Loader)
     return length or bool(divisor.divergence & Divergence.BATCH_INDEX)
 

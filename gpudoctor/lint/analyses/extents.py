@@ -8,7 +8,6 @@ from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Const, Unknown, Value
 from gpudoctor.lint.library_call import Call
 from gpudoctor.manifest.compiled import operations
-from gpudoctor.record import replace
 
 _SAME_COUNT = operations("each_number", "reshapes", "joins")
 """What gives as many numbers as it gets, perhaps in another shape."""
@@ -16,7 +15,7 @@ _SAME_COUNT = operations("each_number", "reshapes", "joins")
 
 def of_extent(value: Value, extent: Extent | None) -> Value:
     """The result of an operation, with what is known of its extent."""
-    return replace(value, extent=extent) if extent is not None and isinstance(value, Tensor) else value
+    return value.if_tensor(extent=extent) if extent is not None else value
 
 
 def extent_of_sum(values: list[Value]) -> Extent | None:
@@ -46,7 +45,7 @@ def extent_by(call: Call, name: str, given: list[Value]) -> Extent | None:
 
 def is_count(value: Value) -> bool:
     """Surely a number, and no shape: `len(x)`, `x.size(0)`, `x.shape[0]`."""
-    match value.term if isinstance(value, Unknown) else value:
+    match value.term or value:
         case Const() as number:
             return type(number_of(number)) is int
         case Item(Unknown(term=Attribute(name="shape")), Const()) | Length():

@@ -161,7 +161,7 @@ def as_buffer(module: Module, name: str, value: Value) -> Value:
     """A registered tensor goes where its module goes."""
     # Where it was made says nothing about where it will be.
     where = Unknown(Attribute(module, "device"), "the device of a module", module.label)
-    return replace(value, device=where, label=name) if isinstance(value, Tensor) else value
+    return value.if_tensor(device=where, label=name)
 
 
 def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
@@ -287,7 +287,7 @@ def _moved(values: Values, device: Device | None) -> Values:
     """What a wrapper hands to the model: its inputs on the device of the model."""
     if device is None:
         return values
-    return values.map(lambda value: replace(value, device=device) if isinstance(value, Tensor) else value)
+    return values.map(lambda value: value.if_tensor(device=device))
 
 
 def _tell_again(do: LibraryContext, event: Event) -> None:
@@ -313,7 +313,7 @@ def _exchanges_activations(event: Event) -> bool:
     if not isinstance(event, Collective) or not event.context.evaluating:
         return isinstance(event, Collective)
     given = [*((event.subject if event.sent is None else event.sent) or ())]
-    return not given or not all(isinstance(each, Tensor) and each.graph is False for each in given)
+    return not given or not all(each.graph is False for each in given)
 
 
 def _unused(do: LibraryContext, core: Module, reads: set[Hashable], events: list[Event]) -> list[tuple[str, Module]]:

@@ -129,7 +129,7 @@ def is_mean_of_batches(do: LibraryContext, value: Value, depth: int = _SUMMANDS)
 
 
 def _is_mean(do: LibraryContext, value: Value, depth: int) -> bool:
-    return value.mean if isinstance(value, Tensor) else is_mean_of_batches(do, value, depth)
+    return value.mean or is_mean_of_batches(do, value, depth)
 
 
 def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:
@@ -171,7 +171,7 @@ def _gathered(do: LibraryContext, returned: Values) -> list[Value]:
     parts = _parts(do, returned.single)
     asked = [returned] if parts is None else [values for _, values in parts if values.all(lambda value: value.mean)]
     losses = [values.single for values in asked]
-    return [mark for loss in losses if isinstance(loss, Tensor) for mark in loss.shards if isinstance(mark, Mark)]
+    return [mark for loss in losses if loss is not None for mark in loss.shards if isinstance(mark, Mark)]
 
 
 def _constants(do: LibraryContext, returned: Values) -> list[Value]:
@@ -201,7 +201,7 @@ def _parts(do: LibraryContext, returned: Value | None) -> list[tuple[Const | Non
 
 
 def _has_graph(value: Value) -> bool:
-    return isinstance(value, Tensor) and value.graph is True and not value.doubtful
+    return value.graph is True and not value.doubtful
 
 
 def as_returned(do: LibraryContext, output: Tensor, model: Module) -> Tensor:
@@ -264,7 +264,7 @@ def may_lack_graph(do: LibraryContext, output: Tensor, index: object) -> bool:
 
 def _is_made_on_cpu(value: Value) -> bool:
     """Filled in there by the forward: `torch.zeros(n, 5)`."""
-    return isinstance(value, Tensor) and value.origin is FACTORY and value.device == CPU
+    return value.origin is FACTORY and value.device == CPU
 
 
 def _is_whole(output: Tensor) -> bool:
@@ -275,7 +275,7 @@ def _divided(operands: list[Value], by: str) -> Value | None:
     """By how many processes a loss is divided after this operation."""
     size = next((value for value in operands if isinstance(value, Size)), None)
     if size is None:
-        return next((value.divided for value in operands if isinstance(value, Tensor) and value.divided), None)
+        return next((value.divided for value in operands if value.divided), None)
     # `loss * world_size` undoes the average of DDP, on purpose.
     divides = by.startswith(("div", "true_div")) and not isinstance(operands[0], Size)
     return size if divides and size.kind is SizeKind.WORLD else None

@@ -132,8 +132,7 @@ class Wrapper(Allocated):
         return any(wrapper.kind in kinds for wrapper in self.chain)
 
     @property
-    def key_prefix(self) -> str:
-        """What the keys of its state begin with."""
+    def key_prefix(self) -> str:  # type: ignore[override]
         # A ScriptModule is the model itself, made anew.
         scripted = [each for each in self.chain if each.kind is WrapperKind.COMPILED and each.class_name]
         return "".join(each.kind.key_prefix for each in self.chain if each not in scripted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import TupleOf
@@ -103,13 +104,11 @@ class Tensor(Allocated):
         return self.dependence
 
     @property
-    def on_cpu(self) -> bool:
-        """It surely lies on the CPU."""
+    def on_cpu(self) -> bool:  # type: ignore[override]
         return self.device is not None and self.device.is_cpu
 
     @property
-    def on_accelerator(self) -> bool:
-        """It surely lies on a GPU or the like."""
+    def on_accelerator(self) -> bool:  # type: ignore[override]
         return self.device is not None and self.device.is_accelerator
 
     def has_names_for(self, key: Value) -> bool:
@@ -162,6 +161,9 @@ class Tensor(Allocated):
     def as_plain(self) -> Tensor:
         # A flag or a text stands for no share, and nobody has seen it to be a number.
         return self if self.plain else replace(self, plain=True, shards=frozenset())
+
+    def if_tensor(self, **fields: Any) -> Tensor:
+        return replace(self, **fields)
 
     def bound_to(self, name: str) -> Tensor:
         # Messages name what the user wrote: `images`, not `next(loader)`; `loss`, not the model that returned it too.

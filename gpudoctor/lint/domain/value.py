@@ -95,6 +95,30 @@ class Value:
     """Of a module, what it is any part of, where only that is known of it."""
     mean: bool = False
     """A tensor: the mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
+    doubtful: bool = False
+    """A tensor: it has a graph only if a part of what a model returned was computed by that."""
+    used: frozenset[Value] = frozenset()
+    """Of a tensor, the modules of which single parameters are in its graph, past their forward."""
+    divided: Value | None = None
+    """Of a tensor, the number of processes by which it was divided, graph and all."""
+    over: Value | None = None
+    """Of a tensor, the number by which it was divided last, whatever that counts, graph and all."""
+    part: bool = False
+    """A tensor: an entry of what a loader yields, or of what a model returns, not the whole of it."""
+    on_cpu: bool = False
+    """A tensor: it surely lies on the CPU."""
+    on_accelerator: bool = False
+    """A tensor: it surely lies on a GPU or the like."""
+    parent: Value | None = None
+    """Of data that was made of other data, this."""
+    iterable: bool | None = None
+    """Of data, whether it is a stream; None where that is not known."""
+    sharded: bool = False
+    """Data, or a loader: each rank has its own share of it."""
+    made_by: str = ""
+    """The dotted name of the library callable that made it, of what such have made."""
+    key_prefix: str = ""
+    """Of a wrapper, what the keys of its state begin with. FSDP takes its own off."""
 
     @property
     def is_text(self) -> bool:
@@ -210,6 +234,14 @@ class Value:
 
     def as_plain(self) -> Value:
         """This value, where tests say so."""
+        return self
+
+    def read_as(self, label: str) -> Value:
+        """This value as it is read under such a name, where nothing else tells what it is."""
+        return self
+
+    def if_tensor(self, **fields: Any) -> Value:
+        """The same tensor with these fields; any other value as it is."""
         return self
 
 
@@ -379,6 +411,9 @@ class Unknown(Value):
     @property
     def is_setting(self) -> bool:
         return self.config
+
+    def read_as(self, label: str) -> Unknown:
+        return replace(self, label=label)
 
     def on_each_rank(self) -> Unknown:
         return replace(self, dependence=self.dependence | Divergence.RANK)

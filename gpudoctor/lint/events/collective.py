@@ -118,9 +118,7 @@ class Collective(Event):
         """It brings together losses and outputs of a model, or single numbers: no weights."""
         given = list(self.given)
         kinds = (TensorOrigin.OUTPUT, TensorOrigin.BATCH)
-        return bool(given) and all(
-            isinstance(each, Tensor) and (each.origin in kinds or each.extent is Extent.NUMBER) for each in given
-        )
+        return bool(given) and all(each.origin in kinds or each.extent is Extent.NUMBER for each in given)
 
     @property
     def of_gradients(self) -> list[Value]:
@@ -239,6 +237,4 @@ class LeaveLoop(Event):
 
 
 def _owner_of_gradient(value: Value) -> Value | None:
-    if not isinstance(value, Tensor) or value.origin is not TensorOrigin.GRADIENT or value.batch_of is None:
-        return None
-    return value.batch_of.core
+    return value.batch_of.core if value.origin is TensorOrigin.GRADIENT and value.batch_of is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.rank import Numbers
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown, Value
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event, Loop, RankAgreement
 from gpudoctor.record import dataclass
 
@@ -42,11 +42,7 @@ class MakeLoader(Event):
     def of_stream(self) -> bool:
         """Its data set has no index to pick from, whichever it is here."""
         data = self.loader.dataset
-        return data is not None and data.restrict(self.condition).all(_is_stream)
-
-
-def _is_stream(value: Value) -> bool:
-    return isinstance(value, Dataset) and value.iterable is True
+        return data is not None and data.restrict(self.condition).all(lambda value: value.iterable is True)
 
 
 @dataclass(frozen=True, kw_only=True)

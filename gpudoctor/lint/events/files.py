@@ -76,7 +76,7 @@ class FileEvent(Event):
         """A part of its path is a folder that each node has for itself, or is called like one."""
         parts = [part for value in self.path or () for part in value.in_text]
         texts = (text for part in parts if (text := text_of(part)) is not None)
-        named = any(OWN_DISK.fits(part.label) for part in parts if isinstance(part, Unknown))
+        named = any(OWN_DISK.fits(part.label) for part in parts if part.term is not None)
         return named or any(text.startswith(OF_ONE_NODE) for text in texts)
 
     def path_shown(self, otherwise: str = "the same path") -> str:

@@ -33,7 +33,7 @@ class Backward(Event):
     @property
     def of_each_gpu(self) -> bool:
         """Each GPU of `DataParallel` has a loss of its own, and what goes backward is all of them."""
-        return isinstance(self.loss, Tensor) and self.loss.extent is Extent.EACH_GPU
+        return self.loss.extent is Extent.EACH_GPU
 
     @property
     def cuts(self) -> list[Mark]:
@@ -43,7 +43,7 @@ class Backward(Event):
     @property
     def uses_parameters(self) -> bool:
         """Parameters are in the loss that no forward has put there."""
-        return isinstance(self.loss, Tensor) and bool(self.loss.used)
+        return bool(self.loss.used)
 
 
 @dataclass(frozen=True, kw_only=True)

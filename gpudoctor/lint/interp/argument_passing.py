@@ -20,7 +20,6 @@ from gpudoctor.lint.interp.attributes import option_in
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.library.library_names import RUN_COMMANDS
 from gpudoctor.lint.library.register import HOOKS
-from gpudoctor.record import replace
 
 
 def arguments_of(m: Evaluator, node: ast.Call) -> Arguments:
@@ -153,7 +152,7 @@ def _held_under(m: Evaluator, dictionaries: Values, name: str) -> Values | None:
 
 
 def _read_as(values: Values, label: str) -> Values:
-    return values.map(lambda each: replace(each, label=label) if isinstance(each, Unknown) else each)
+    return values.map(lambda each: each.read_as(label))
 
 
 def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Arguments) -> Values:

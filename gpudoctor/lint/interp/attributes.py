@@ -311,7 +311,7 @@ def _entry_as_attribute(m: Evaluator, value: DictOf, name: str, node: ast.AST) -
 
 def _called_as_read(m: Evaluator, value: DictOf, entry: Value, node: ast.AST) -> Value:
     own = isinstance(entry.term, Item) and entry.term.of == value
-    return replace(entry, label=m.text(node, 40)) if own and isinstance(entry, Unknown) else entry
+    return entry.read_as(m.text(node, 40)) if own else entry
 
 
 def bind(m: Evaluator, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:

@@ -252,7 +252,7 @@ def _is_absent(m: Evaluator, value: DictOf, key: Value) -> bool:
 
 def _is_chosen(key: Value | None) -> bool:
     """What the user writes into a file of settings."""
-    return isinstance(key, Unknown) and key.config and not key.among
+    return key is not None and key.config and not key.among
 
 
 def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Values:

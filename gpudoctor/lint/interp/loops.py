@@ -40,7 +40,6 @@ from gpudoctor.lint.interp.items import items_of
 from gpudoctor.lint.interp.limits import MAX_HANDED_ON, MAX_ROUNDS, MAX_UNROLLED, SHORT_CALL
 from gpudoctor.lint.interp.position import NONE_SET, NOTHING, OpenLoop, PathExit
 from gpudoctor.lint.source.syntax_walk import statements
-from gpudoctor.record import replace
 
 _LoopNode = ast.For | ast.AsyncFor | ast.While
 _RoundStart = Callable[[], bool | Literal | None]
@@ -407,8 +406,7 @@ def _item_binder(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, r
 
 
 def _called(value: Value, name: str) -> Value:
-    counts = isinstance(value, Unknown) and value.dependence & Divergence.BATCH_INDEX
-    return replace(value, label=name) if isinstance(value, Unknown) and counts else value
+    return value.read_as(name) if value.divergence & Divergence.BATCH_INDEX else value
 
 
 def _loaders_of(iterable: Values, when: Condition = ALWAYS) -> list[Binding[Loader]]:

@@ -253,7 +253,7 @@ class AssumedLaunch(Position):
         """A setting that is handed to the process group as its rank is one: each process is started with its own."""
         only = values.single
         # `init_process_group(rank=args.rank)`: the launcher scripts of old pass it as an option.
-        if isinstance(only, Unknown) and only.config and self.several_processes:
+        if only is not None and only.config and only.term is not None and self.several_processes:
             fresh = rank_of(only.term, kind)
             if fresh not in self.assumptions:
                 self._begin_again_with({fresh: True})

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Attribute, Compares, IsTrue, OneOf
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
@@ -225,7 +225,7 @@ def _in_all(some: list[Condition], others: list[Condition]) -> Literal | None:
 
 def _is_there(value: Value) -> bool:
     """`if extra:`, which is None or has come out of a model: whether it is there is asked, and not for its number."""
-    return isinstance(value, Tensor) and value.extent is None and value.origin in _NOT_MADE_HERE
+    return value.origin in _NOT_MADE_HERE and value.extent is None
 
 
 _NOT_MADE_HERE = (TensorOrigin.OUTPUT, TensorOrigin.BATCH)

@@ -11,7 +11,6 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
 from gpudoctor.lint.library.tensors import combined
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
-from gpudoctor.record import replace
 
 FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
@@ -48,7 +47,7 @@ def _with_graph(call: Call, returned: Values, step: Tensor) -> Values:
     """What the forward has returned, in the graph of what it was given."""
 
     def join(value: Value) -> Value:
-        return replace(value, graph=step.graph, forwards=step.forwards) if isinstance(value, Tensor) else value
+        return value.if_tensor(graph=step.graph, forwards=step.forwards)
 
     only = returned.single
     if isinstance(only, TupleOf):

@@ -49,7 +49,6 @@ from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.choosing import choice_name
 from gpudoctor.lint.library.tensors import surely_has_graph
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
-from gpudoctor.record import replace
 
 
 @MODELS.callable("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset")
@@ -430,11 +429,7 @@ def _take_in_options(call: Call, receiver: DictOf, options: Namespace, when: Con
         text = str(constant_of(name.single))
         label = f"{receiver.label}[{text!r}]"
         held = call.do.attribute(options, text, call.node).guarded_by(when)
-        set_item(call.do, receiver, name, held.map(partial(_called, label)), call.node)
-
-
-def _called(label: str, value: Value) -> Value:
-    return replace(value, label=label) if isinstance(value, Unknown) else value
+        set_item(call.do, receiver, name, held.map(partial(Value.read_as, label=label)), call.node)
 
 
 @MODELS.method(DictOf, "popitem")

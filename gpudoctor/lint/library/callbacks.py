@@ -31,7 +31,7 @@ def _memory_usage(call: Call) -> Values:
     if parts:
         args = known_items(call.do, parts[1].single) if len(parts) > 1 and parts[1].single is not None else ()
         entries = pairs(call.do, parts[2].single) if len(parts) > 2 and parts[2].single is not None else ()
-        keywords = {str(getattr(key.single, "value", "")): value for key, value in entries or () if key is not None}
+        keywords = {str(getattr(key.single, "value", "")): value for key, value in entries or ()}
         call.do.call(parts[0], Arguments(tuple(args or ()), keywords), call.node)
     return singleton(call.result("numbers", fresh=True))
 

@@ -311,7 +311,7 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
             found = singleton(do.modules.import_named(f"{module.name}.{usual}", call.node))
         if found is not None:
             return found
-    among = {each.value for each in name.among} if isinstance(name, Unknown) else set()
+    among = {each.value for each in name.among} if name is not None else set()
     if offered := [each for each in do.modules.defined_in(module) if choice_name(each) in among]:
         return one_of(call, offered[:MAX_MODULES])
     start, _, end = _pattern(name) if name is not None else ("", None, "")
@@ -372,7 +372,7 @@ def method_named_by(do: LibraryContext, owner: Instance, name: Value | None, cal
     usual = text_of(default_of(do, name))
     if usual in held and _may_be(do, name, usual):
         return do.attribute(owner, usual, call.node)
-    among = {each.value for each in name.among} if isinstance(name, Unknown) else set()
+    among = {each.value for each in name.among} if name is not None else set()
     fitting = [
         each for each in held if each in among or ((start or end) and each.startswith(start) and each.endswith(end))
     ]

@@ -25,7 +25,6 @@ from gpudoctor.lint.domain.value import (
     NONE,
     TRUE,
     Const,
-    Unknown,
     Value,
     Values,
     divergence_of,
@@ -119,7 +118,7 @@ def _generate(call: Call[Module]) -> Values:
 
 def _is_input(value: Value) -> bool:
     """A batch, or what a library has made of one, and no settings."""
-    return isinstance(value, Tensor) or (isinstance(value, Unknown) and bool(value.escaped_from) and not value.config)
+    return isinstance(value, Tensor) or (bool(value.escaped_from) and not value.config)
 
 
 def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensors: tuple[Tensor, ...]) -> Values:

@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.abstract_state import (
 )
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf, items_held
-from gpudoctor.lint.domain.data import Dataset, Loader
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Instance, Library, Namespace
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.heuristics import RUNS_TRAINING, TRAINS
@@ -573,7 +573,7 @@ def _deals_out(call: Call, managed: ManagedObject, loader: Loader) -> bool:
     if any(call.do.flag(managed, each) is not NO for each in (ManagerState.alone, ManagerState.leaves_loaders)):
         return False
     data = loader.dataset.single if loader.dataset is not None else None
-    stream = isinstance(data, Dataset) and data.iterable is True
+    stream = data is not None and data.iterable is True
     return not (stream and framework_of(managed.framework).leaves_streams)
 
 

@@ -67,7 +67,7 @@ def combine(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
 def _extent(values: list[Value], node: ast.AST) -> Extent | None:
     """Of `a & b` and `~a` of answers, or of a sum."""
     if isinstance(getattr(node, "op", None), (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert)):
-        answers = all(isinstance(each, Tensor) and each.extent is Extent.CHOICE for each in values)
+        answers = all(each.extent is Extent.CHOICE for each in values)
         return Extent.CHOICE if answers else None
     return extent_of_sum(values)
 
@@ -130,7 +130,7 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
 
 
 def _depending_on(value: Value, what: Divergence) -> Value:
-    return replace(value, dependence=value.dependence | what) if isinstance(value, Tensor) else value
+    return value.if_tensor(dependence=value.divergence | what)
 
 
 def _held_under(do: LibraryContext, tensor: Tensor, name: str) -> Values | None:
@@ -145,7 +145,7 @@ def _parts(do: LibraryContext, tensor: Tensor, node: ast.AST) -> Values:
     """Going over a batch gives its parts, each of which is of the same shard."""
     parts = part(do, tensor, None, node)
     # Those of `steps[:-1]` are single numbers, perhaps, which may lie on the CPU beside whatever is on a GPU.
-    found = parts.map(lambda each: replace(each, root=None) if isinstance(each, Tensor) else each)
+    found = parts.map(lambda each: each.if_tensor(root=None))
     if isinstance(found.single, Tensor):
         do.set_state(found.single, TensorState.names_entries_of, singleton(tensor))
     return found
@@ -174,7 +174,7 @@ def _written_into(do: LibraryContext, tensor: Tensor, index: Values, new: Values
 
 def _as_written(value: Value) -> tuple[object, ...]:
     """What is asked of a value that stands in a tensor."""
-    return type(value), value.shards, value.divergence, value.device if isinstance(value, Tensor) else None
+    return type(value), value.shards, value.divergence, value.device
 
 
 @MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")

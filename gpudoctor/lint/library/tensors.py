@@ -222,7 +222,7 @@ def reduced(do: LibraryContext, value: Value, name: str) -> Value:
 
 def without_graph(value: Value) -> Value:
     """The same tensor, as an operation returns it that is not differentiable."""
-    return replace(value, graph=False, forwards=frozenset()) if isinstance(value, Tensor) else value
+    return value.if_tensor(graph=False, forwards=frozenset())
 
 
 FILLED = operations("fills")
@@ -378,7 +378,7 @@ def check_each_way(call: Call) -> None:
 
 
 def _is_elsewhere(value: Value) -> bool:
-    return isinstance(value, Tensor) and value.on_accelerator
+    return value.on_accelerator
 
 
 def check_devices(
@@ -450,7 +450,7 @@ def _detach(call: Call[Tensor]) -> Values:
 def _copied(do: LibraryContext, tensor: Tensor, copy: Value) -> Value:
     """A copy is a mean of the same batch, unless that was scaled meanwhile."""
     mean = tensor.mean and do.flag(tensor, TensorState.scaled) is NO and not is_reduced(do, tensor)
-    return replace(copy, mean=mean) if mean and isinstance(copy, Tensor) else copy
+    return copy.if_tensor(mean=mean) if mean else copy
 
 
 @MODELS.method(Tensor, "pin_memory")
@@ -507,7 +507,7 @@ def _brought_to(call: Call[Tensor]) -> tuple[Values | None, bool]:
         return moved_to(call)
     # `x.type_as(y)` takes the device of y as well: the Lightning idiom for new tensors.
     other = single_of(call.arg(0, "other"))
-    there = other.device if isinstance(other, Tensor) else None
+    there = other.device if other is not None else None
     return singleton(there or Unknown(Attribute(other, "device"), "a tensor's device")), True
 
 
@@ -531,7 +531,7 @@ def _backward(call: Call[Tensor]) -> Values:
     in_place = call.do.state(tensor, TensorState.scaled_in_place)
     if in_place is not None:
         changed = in_place.single
-        loss = replace(loss, mean=False, divided=changed.divided if isinstance(changed, Tensor) else None)
+        loss = replace(loss, mean=False, divided=changed.divided if changed else None)
     scaler = single_of(call.do.state(tensor, TensorState.scaled_by))
     call.emit(
         Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None, scaler=scaler,
@@ -686,7 +686,7 @@ def _called(call: Call[Tensor]) -> Values:
 def note_accumulation(do: LibraryContext, target: str, new: Values, place: Location) -> None:
     """Something takes a tensor with its graph: `total += loss`."""
     # Only definite graphs: a metric summed under `no_grad` holds nothing.
-    sums = [value for value in new if isinstance(value, Tensor) and value.graph is True and surely_has_graph(do, value)]
+    sums = [value for value in tensors_in(new) if value.graph is True and surely_has_graph(do, value)]
     if sums:
         # It starts anew on some paths, every hundred steps: those on the others go on growing.
         do.emit(Accumulated, at=place, tensor=sums[0], into=target, held=frozenset().union(*(s.forwards for s in sums)))
@@ -696,7 +696,7 @@ def note_printed(do: LibraryContext, values: Values, place: Location) -> None:
     """A value becomes text."""
     for value in values:
         # `f"{loss}"` calls `item()` in `Tensor.__format__`: as dear as `loss.item()`.
-        if isinstance(value, Tensor) and value.origin is TensorOrigin.OUTPUT and not _is_cpu(value.device):
+        if value.origin is TensorOrigin.OUTPUT and not _is_cpu(value.device):
             do.emit(HostSync, at=place, call="print", subject=value)
 
 

@@ -70,7 +70,7 @@ _ON_GPU = "torch.cuda."
 def _factory(call: Call) -> Values:
     first = call.args[0].restrict(call.do.path) if call.args else None
     # What lies on a GPU under one test only does so still as `torch.tensor(x)`.
-    if first is not None and len({value.device for value in first if isinstance(value, Tensor)}) > 1:
+    if first is not None and len({value.device for value in tensors_in(first)}) > 1:
         return call.do.for_each_value(first, partial(_made_of, call), call.node)
     return _made(call)
 
@@ -153,7 +153,7 @@ def _is_one_each(call: Call) -> bool:
 def _is_mean(call: Call) -> bool:
     """`torch.tensor(loss.item())`, `torch.as_tensor(loss)`: the mean that a loss was."""
     given = flatten(call.do, [*call.args[0]] if call.args else [])
-    means = (each.mean if isinstance(each, Tensor) else is_mean_of_batches(call.do, each) for each in given)
+    means = (each.mean or is_mean_of_batches(call.do, each) for each in given)
     return bool(given) and all(means)
 
 

@@ -78,7 +78,7 @@ def _current(call: Call) -> Values:
     chosen = call.do.state(PROCESS, ProcessState.current_gpu)
     # torch returns the index as an int, not a device.
     if chosen is not None:
-        return chosen.map(lambda v: v.index if isinstance(v, Device) and v.index is not None else v)
+        return chosen.map(lambda value: value.index or value)
     return singleton(Device("cuda", None, call.place))
 
 

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.function import Instance, Library
 from gpudoctor.lint.domain.heuristics import MODULES_OF_DATASETS
 from gpudoctor.lint.domain.rank import as_numbers
 from gpudoctor.lint.domain.symbols import Attribute
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Anonymous, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, SkipBatches, Split
 from gpudoctor.lint.events.event_context import agreement_on
@@ -74,7 +74,7 @@ def _dataset(call: Call) -> Values:
     if in_memory and _holds_noise(call.all_values()):
         call.do.set_flag(dataset, DatasetState.made_up)
     # `TensorDataset(x.to(device), …)` hands out GPU items: then nothing is left on the CPU.
-    if in_memory and not all(isinstance(value, Tensor) and value.device == CPU for value in call.sure_values()):
+    if in_memory and not all(value.device == CPU for value in call.sure_values()):
         call.do.set_flag(dataset, DatasetState.moves_items)
     return singleton(dataset)
 
@@ -111,7 +111,7 @@ def _is_made_up(call: Call, value: Value) -> bool:
     """The data set holds random numbers, as in programs that show how something is done."""
     if not isinstance(value, (Dataset, Instance)):
         return False
-    parent = value.parent if isinstance(value, Dataset) else None
+    parent = value.parent
     known = call.do.flag(value, DatasetState.made_up) is not NO or _holds_noise(attributes_of(call.do, value))
     return known or (parent is not None and _is_made_up(call, parent))
 
@@ -331,9 +331,7 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
 def _is_sharded(call: Call, dataset: Values | None, *, surely: bool = False) -> bool:
     """The data set was cut by rank: what it was made from, or what its constructor kept, depends on the rank."""
     for value in dataset or ():
-        if isinstance(value, Dataset) and (value.sharded or _keeps_rank(call, value, surely=surely)):
-            return True
-        if isinstance(value, Instance) and _keeps_rank(call, value, surely=surely):
+        if value.sharded or (isinstance(value, (Dataset, Instance)) and _keeps_rank(call, value, surely=surely)):
             return True
         if _differs_by_rank(call, [value], surely=surely):
             return True
@@ -341,7 +339,7 @@ def _is_sharded(call: Call, dataset: Values | None, *, surely: bool = False) -> 
 
 
 def _keeps_rank(call: Call, value: Value, depth: int = 2, *, surely: bool = False) -> bool:
-    parent = value.parent if isinstance(value, Dataset) else None
+    parent = value.parent
     # A data set that stores `self.rank` in its constructor shards in `__getitem__` or `__iter__`.
     kept = attributes_of(call.do, value)
     if _differs_by_rank(call, kept, surely=surely) or (parent is not None and _keeps_rank(call, parent, surely=surely)):

@@ -102,7 +102,7 @@ def _init(call: Call) -> Values:
     call.do.launch.assume_rank(call.given("rank") or singleton(NONE))
     rank = single_of(call.given("rank"))
     # `[Worker.remote(rank, count) for rank in range(count)]`: each of the numbers is the rank of one.
-    if isinstance(rank, Unknown) and isinstance(rank.term, Anonymous) and rank.term.kind == "counter":
+    if rank is not None and isinstance(rank.term, Anonymous) and rank.term.kind == "counter":
         call.do.launch.assume_counted(rank.term)
     _learn_local_rank(call)
     bound = call.keywords.get("device_id")
@@ -178,7 +178,7 @@ def _collective(call: Call) -> Values:
     target = call.given(effect.writes)
     # Without `async_op=True` the call returns None, not the tensor.
     asynchronous = call.is_true(-1, "async_op")
-    subject = next((v for v in flatten(call.do, list(target or ())) if isinstance(v, Tensor)), None)
+    subject = next(iter(tensors_in(flatten(call.do, list(target or ())))), None)
     work = Work(call.allocation_site(), call.place, call.label, subject)
     group = group_of(call.given("group"))
     call.emit(
@@ -233,9 +233,8 @@ def _make_whole(call: Call, target: Values, effect: CollectiveEffect) -> None:
             for tensor in sharing_memory(call.do, value):
                 call.do.set_flag(tensor, TensorState.reduced)
         elif isinstance(value, ListOf):
-            for each in flatten(call.do, [value]):
-                if isinstance(each, Tensor):
-                    call.do.set_flag(each, TensorState.reduced)
+            for each in tensors_in(flatten(call.do, [value])):
+                call.do.set_flag(each, TensorState.reduced)
             # Object collectives unpickle new objects into the list instead of filling tensors.
             if effect.objects:
                 _replace_objects(call, value, objects)

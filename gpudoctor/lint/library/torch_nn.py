@@ -323,7 +323,7 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
             adopt(do, owner, value)
         elif isinstance(value, Unknown):
             take_in(do, owner, value)
-        elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+        elif value.origin is TensorOrigin.PARAMETER:
             check_initialised(do, owner, name, place)
             do.set_flag(owner, ModuleState.own_parameters)
             if value.graph and values.single is not None:
@@ -351,7 +351,7 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
             )
 
 
-def _where_it_lies(do: LibraryContext, parameter: Tensor) -> Values | None:
+def _where_it_lies(do: LibraryContext, parameter: Value) -> Values | None:
     """Of `head.weight`, which another layer shares from here on, where that layer is."""
     if parameter.device is not None:
         return singleton(parameter.device)
@@ -655,9 +655,8 @@ def _buffers(call: Call[Module | Wrapper]) -> Values:
 def _state_dict(call: Call[Module | Wrapper]) -> Values:
     note_used(call.do, call.receiver)
     owner = call.receiver
-    prefix = owner.key_prefix if isinstance(owner, Wrapper) else ""
     note_gathered(call, owner)
-    return singleton(StateDict(call.allocation_site(), call.place, call.label, owner, prefix))
+    return singleton(StateDict(call.allocation_site(), call.place, call.label, owner, owner.key_prefix))
 
 
 @MODELS.method(StateDict, "items", "keys", "values", "copy")

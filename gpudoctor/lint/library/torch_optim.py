@@ -52,7 +52,7 @@ def owners(do: LibraryContext, values: list[Value]) -> tuple[frozenset[Value], b
         if isinstance(value, Parameters):
             found |= value.modules
             complete = complete and value.complete
-        elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+        elif value.origin is TensorOrigin.PARAMETER:
             if value.batch_of is not None:
                 found.add(value.batch_of)
             # One of several parameters of a layer.
@@ -409,7 +409,7 @@ def _unknown_step(call: Call[Unknown]) -> Values:
     """`x.step()` of something unknown may be an optimizer's."""
     # What is given numbers is an environment, `env.step(action.cpu().numpy())`, or a schedule.
     given = [number_of(each) or each for each in call.all_values()]
-    if not given or not all(isinstance(each, Tensor) and each.graph is False for each in given):
+    if not given or not all(each.graph is False for each in given):
         # Without it, a factory's optimizer would look as if nothing ever stepped.
         call.emit(OptimizerStep, optimizer=call.receiver, through="unknown")
     return call.unknown(MethodResult(call.receiver, call.name), "what .step() returns")

@@ -128,7 +128,7 @@ def _unknown_result(do: LibraryContext, name: str, arguments: Arguments, node: a
 
 
 def _with_shards(values: Values, shards: frozenset[Value]) -> Values:
-    return values.map(lambda value: replace(value, shards=shards) if isinstance(value, Tensor) else value)
+    return values.map(lambda value: value.if_tensor(shards=shards))
 
 
 def _note_shown(do: LibraryContext, name: str, given: tuple[Values, ...], node: ast.AST) -> None:
@@ -166,7 +166,7 @@ def _note_escape(
 
 def _tells_rank(value: Value) -> bool:
     """It is a rank, or settings in which that of each process may stand."""
-    return value.counts(*RankKind) or isinstance(value, Namespace) or (isinstance(value, Unknown) and value.config)
+    return value.counts(*RankKind) or isinstance(value, Namespace) or value.config
 
 
 def _note_functions(do: LibraryContext, values: list[Value]) -> None:

@@ -172,7 +172,7 @@ def _document(call: Call, file: Value) -> tuple[str, dict[object, object], bool]
         found = _usual(call, file)
     if found is None or not isinstance(found[1], dict) or _is_table(found[1]):
         return None
-    return found[0], found[1], name is None or any(isinstance(part, Unknown) and part.config for part in file.in_text)
+    return found[0], found[1], name is None or any(part.config for part in file.in_text)
 
 
 def _usual_name(do: LibraryContext, file: Value) -> str | None:

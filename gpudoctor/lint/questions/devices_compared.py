@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import Const, Value, Values, single_of
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import Program
@@ -34,8 +34,8 @@ def one_gpu(device: Value) -> bool:
 def asked_gpu(device: Values | None, *, counted: bool) -> Device | None:
     """The GPU that an option names, as `cuda:{args.gpu}` does; a bare number of it does where GPUs are `counted`."""
     only = single_of(device)
-    number = only.index if isinstance(only, Device) and only.is_cuda else only if counted else None
-    if not (isinstance(number, Unknown) and number.config):
+    number = only.index if only is not None and only.is_cuda else only if counted else None
+    if number is None or not number.config:
         return None
     return only if isinstance(only, Device) else Device("cuda", number)
 
@@ -80,7 +80,7 @@ def device_called(device: Device) -> str:
         return f"`{device.type}:{index.value!r}`"
     if isinstance(index, Rank):
         return f"`{device.type}:<{index.kind.value}>`"
-    label = index.label if isinstance(index, Unknown) else ""
+    label = index.label
     return f"`{device.type}:<{label}>`" if label else f"some `{device.type}` device"
 
 

@@ -147,7 +147,7 @@ def own_gpu(*, spawned: bool) -> Either:
 
 def moved_to(value: Value) -> Either:
     """The end of an expression whose value is to be on a device: `.to(device)`, or `.cuda()` where it has no name."""
-    if isinstance(value, Device) and value.type == "cuda" and value.index is None:
+    if value.is_cuda and value.index is None:
         return Either(((".to(", Holds(value), ")"), (".cuda()",)))
     return Either(((".to(", device(value), ")"),))
 

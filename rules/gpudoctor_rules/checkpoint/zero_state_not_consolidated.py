@@ -73,8 +73,6 @@ class ZeroStateNotConsolidated(Rule):
 
 
 def _consolidate(event: ShardedState, at: Location) -> Repair | None:
-    if event.owner is None:
-        return None
     line: Code = (Holds(event.owner), ".consolidate_state_dict(to=0)")
     # Inside of a test on the rank it would wait for the others forever.
     alone = bool(event.rank_guards)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
@@ -157,7 +157,7 @@ def _added_up(program: Program, training: LearningPass) -> Collective | None:
 
 
 def _is_gradient(value: Value) -> bool:
-    return isinstance(value, Tensor) and value.origin is TensorOrigin.GRADIENT
+    return value.origin is TensorOrigin.GRADIENT
 
 
 def synchronised(program: Program, training: LearningPass) -> Wrap | UseManaged | None:

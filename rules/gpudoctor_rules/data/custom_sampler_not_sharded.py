@@ -27,7 +27,7 @@ pytorch/pytorch#77154, crosszamirski/WS-DINO#1, Lightning-AI/pytorch-lightning#1
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.lint.flow.condition import Condition
@@ -117,7 +117,7 @@ def _only_sampler(loader: Loader, when: Condition) -> Sampler | None:
 
 
 def _goes_over_all(sampler: Sampler, loader: Loader, alike: set[Value]) -> bool:
-    if any(isinstance(data, Dataset) and (data.sharded or data.iterable) for data in loader.dataset or ()):
+    if any(data.sharded or data.iterable for data in loader.dataset or ()):
         return False
     if sampler.made_by == SUBSET:
         return sampler.distributed is False

@@ -151,9 +151,9 @@ def _reads(program: Program, datasets: list[Value]) -> ItemRead | None:
 
 def _items_cost(program: Program, datasets: list[Value]) -> bool:
     """Each item must be read or decoded when it is asked for."""
-    if not datasets or not all(isinstance(each, Dataset) and each.iterable is False for each in datasets):
+    if not datasets or not all(each.iterable is False for each in datasets):
         return False
-    pictures = all(isinstance(each, Dataset) and each.made_by.startswith(PICTURES) for each in datasets)
+    pictures = all(each.made_by.startswith(PICTURES) for each in datasets)
     return pictures or _reads(program, datasets) is not None
 
 

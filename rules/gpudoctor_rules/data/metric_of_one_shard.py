@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
@@ -210,8 +210,7 @@ def _is_input(report: MetricShown) -> bool:
     # Examples and images are logged from one share on purpose. What a framework averages is a number.
     shown = [each for each in report.value.in_text if each.shards]
     return bool(shown) and all(
-        each.origin is TensorOrigin.BATCH
-        or (isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT and each.part and not report.averaged)
+        each.origin is TensorOrigin.BATCH or (each.origin is TensorOrigin.OUTPUT and each.part and not report.averaged)
         for each in shown
     )
 

@@ -34,7 +34,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gpudoctor.diagnostic import Safety, Severity
-from gpudoctor.lint.domain.data import Dataset, Sampler
+from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import MakeSampler
@@ -198,16 +198,13 @@ def _feeds_training(program: Program, sampler: Sampler) -> bool:
     """Several processes learn from what it picks of the same data: an evaluation may well be meant to see all of it."""
     passes = trained_with(program) if program.distributed and program.whole else {}
     # One replica is right where each rank has its own data already: files of its number, or a cut made by hand.
-    if any(
-        each.sharded if isinstance(each, Dataset) else each.divergence & Divergence.RANK
-        for each in sampler.dataset or ()
-    ):
+    if any(each.sharded or each.divergence & Divergence.RANK for each in sampler.dataset or ()):
         return False
     return any(sampler in (samplers_of(loader, each.when) or ()) for loader, each in passes.items())
 
 
 def _is_own(data: Value) -> bool:
-    return data.sharded if isinstance(data, Dataset) else bool(data.divergence & Divergence.RANK)
+    return data.sharded or bool(data.divergence & Divergence.RANK)
 
 
 def _plays_ranks(program: Program, replicas: Value | None) -> bool:

@@ -31,7 +31,7 @@ from __future__ import annotations
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, SetEpoch
 from gpudoctor.lint.events.event_context import Loop
@@ -202,7 +202,7 @@ def _recurs(program: Program, training: LearningPass) -> bool:
         if any(isinstance(part, Module) and recurs(part) for part in parts):
             return True
         for each in call.inputs:
-            if not isinstance(each, Tensor) or each.origin is not TensorOrigin.OUTPUT:
+            if each.origin is not TensorOrigin.OUTPUT:
                 continue
             before = {program.forwards[one].module for one in each.forwards if one in program.forwards}
             # A detached state beside the batch; alone it is a picture that a generator has drawn.

@@ -73,7 +73,7 @@ class BatchOffDevice(Rule):
             # To move it once mends all places in its loop that use it.
             loop = batch_loop(event)
             mended = (left.batch_of, left.label, loop and loop.location)
-            other = next((each for each in event.on_device if isinstance(each, Tensor)), None)
+            other = next(iter(event.on_device), None)
             yield self.found(
                 at=event.location,
                 message=f"`{left.label}` is on the CPU here, as {_source(left)} yields it, and meets "
@@ -146,7 +146,7 @@ def _moved_in_vain(program: Program) -> set[Value | None]:
     """Loaders of which some tensor was moved by a statement that drops the result."""
     # Casts such as `.float()` move nothing, so a dropped one explains nothing here.
     dropped = [event.value for event in program.events(Discard) if event.call in MOVES]
-    return {value.batch_of for value in dropped if isinstance(value, Tensor)} - {None}
+    return {value.batch_of for value in dropped} - {None}
 
 
 def _source(tensor: Tensor) -> str:

@@ -95,8 +95,7 @@ def _sampler(event: Prepare) -> Sampler | None:
     if not isinstance(loader, Loader) or event.managed.framework != LIGHTNING or loader.sampler is None:
         return None
     only = loader.sampler.restrict(event.condition).single
-    known = isinstance(only, Sampler) and only.made_by in DRAW_FROM_SOME and not only.distributed
-    if not known or not isinstance(only, Sampler):
+    if not isinstance(only, Sampler) or only.made_by not in DRAW_FROM_SOME or only.distributed:
         return None
     return only if only.by_process else None
 

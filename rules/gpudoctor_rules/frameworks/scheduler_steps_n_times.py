@@ -111,7 +111,7 @@ class SchedulerStepsNTimes(Rule):
         told: set[Value] = set()
         for step in program.events(SchedulerStep):
             scheduler, loop = step.scheduler, batch_loop(step)
-            if not isinstance(scheduler, Scheduler) or scheduler in told or is_prepared(program, scheduler):
+            if scheduler in told or is_prepared(program, scheduler):
                 continue
             if "accumulate" not in step.context.contexts or loop is None or prepares_unseen(program):
                 continue
@@ -137,7 +137,7 @@ class SchedulerStepsNTimes(Rule):
         told: set[Value] = set()
         for step in program.events(SchedulerStep):
             scheduler = step.scheduler
-            if not isinstance(scheduler, Scheduler) or scheduler in told or is_prepared(program, scheduler):
+            if scheduler in told or is_prepared(program, scheduler):
                 continue
             if _stays_constant(program, scheduler):
                 continue

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScaleGradients
@@ -59,7 +59,7 @@ class AccumulatedLossNotScaled(Rule):
             loss = backward.loss
             # Of the frameworks that go backward themselves, Lightning and its Fabric leave the loss as it is.
             scaled = backward.managed not in ("", "lightning")
-            if backward.location in told or scaled or not isinstance(loss, Tensor) or not loss.mean:
+            if backward.location in told or scaled or not loss.mean:
                 continue
             step = next((each for each in program.events(OptimizerStep) if _sums_for(program, backward, each)), None)
             if step is None or _is_for_one(backward, step):

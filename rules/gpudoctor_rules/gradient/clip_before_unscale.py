@@ -61,7 +61,7 @@ class ClipBeforeUnscale(Rule):
         yield from self._managed(program, told)
         for step in program.events(ScalerCall) if program.has(ClipGradients) else ():
             optimizer, scaler = step.optimizer, step.scaler
-            if step.call != "step" or not isinstance(optimizer, Optimizer) or not isinstance(scaler, Scaler):
+            if step.call != "step" or not isinstance(optimizer, Optimizer):
                 continue
             # Who takes the scaler along may unscale somewhere else.
             if scaler.is_off or scaler in program.escaped:

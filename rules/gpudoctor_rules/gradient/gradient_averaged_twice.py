@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync
@@ -101,7 +100,7 @@ class GradientAveragedTwice(Rule):
         """The loss is divided by the number of processes."""
         loss = backward.loss
         # A sum over all ranks' samples, or a loss of gathered features, has to be divided.
-        if not isinstance(loss, Tensor) or loss.divided is None or _gathers(program, backward):
+        if loss.divided is None or _gathers(program, backward):
             return None
         return self.found(
             backward.location,

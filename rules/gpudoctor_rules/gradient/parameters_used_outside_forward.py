@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
@@ -52,7 +52,7 @@ class ParametersUsedOutsideForward(Rule):
             return
         for backward in program.events(Backward):
             loss = backward.loss
-            if not isinstance(loss, Tensor) or not loss.used:
+            if not loss.used:
                 continue
             wrap = _wrap_of(program, backward, loss)
             # What is the same on all ranks has the same gradients there, averaged or not.
@@ -85,7 +85,7 @@ class ParametersUsedOutsideForward(Rule):
             )
 
 
-def _wrap_of(program: Program, backward: Backward, loss: Tensor) -> Wrapping | None:
+def _wrap_of(program: Program, backward: Backward, loss: Value) -> Wrapping | None:
     """The DDP wrapper around the modules whose parameters are used."""
     for wrap in wrappings(program):
         made = wrap.at.order < backward.order and backward.condition.implies(wrap.at.condition)
@@ -105,7 +105,7 @@ def _averaged(program: Program, backward: Backward, wrap: Wrapping) -> bool:
     return called or by_hand
 
 
-def _steps(program: Program, step: OptimizerStep, backward: Backward, loss: Tensor) -> bool:
+def _steps(program: Program, step: OptimizerStep, backward: Backward, loss: Value) -> bool:
     """An optimizer of these parameters steps afterwards."""
     optimizer = step.optimizer
     return (

@@ -65,8 +65,7 @@ class ScalerMisused(Rule):
         yield from self._unscaled_by_accelerate(program)
         calls: dict[Scaler, ScalerCalls] = {}
         for event in program.events(ScalerCall):
-            if isinstance(event.scaler, Scaler):
-                calls.setdefault(event.scaler, []).append(event)
+            calls.setdefault(event.scaler, []).append(event)
         for scaler, its in calls.items():
             # Whoever holds it may make the calls that are missing here.
             if scaler in program.escaped or scaler.is_off:

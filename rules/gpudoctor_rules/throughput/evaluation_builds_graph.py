@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import entered_in
@@ -160,7 +159,7 @@ def _stays_asleep(program: Program, trained: list[Event], call: Forward) -> bool
 def _wakes(program: Program, change: ModeChange, core: Value) -> bool:
     """What is switched is the model, has it as a part, or is not known."""
     switched = change.module.core
-    return not isinstance(switched, Module) or core == switched or core in program.within(switched)
+    return core == switched or core in program.within(switched)
 
 
 def _loop_of(program: Program, call: Forward) -> Loop | None:

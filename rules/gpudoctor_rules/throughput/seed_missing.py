@@ -28,7 +28,7 @@ https://docs.pytorch.org/docs/stable/notes/randomness.html, karpathy/nanoGPT#22.
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location, Severity
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, PickedAtRandom
 from gpudoctor.lint.events.event_context import Event, only_some_ranks
 from gpudoctor.lint.events.launch_world import LaunchWorld
@@ -135,7 +135,7 @@ def _drawn(program: Program, picked: PickedAtRandom | None) -> Location | None:
                 continue
             if picked is not None:
                 return picked.location
-            if isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY:
+            if value.origin is TensorOrigin.FACTORY:
                 return value.place
     return None
 

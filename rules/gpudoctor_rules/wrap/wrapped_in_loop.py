@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import UNSEEN, Wrapper, WrapperKind
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
@@ -106,7 +106,7 @@ def _again(loop: Loop, wrap: Wrap, other: Wrap) -> bool:
     core = wrap.inner.core
     same = other.location == wrap.location and other.inner.core == core
     # What code that was not read gives may be a new one each time that it is asked.
-    if not isinstance(wrap.inner, Wrapper) and isinstance(core, Module) and core.made_by == UNSEEN:
+    if not isinstance(wrap.inner, Wrapper) and core.made_by == UNSEEN:
         return False
     # `if epoch == 5:`, as after layers were thawed, is another test in each iteration: it may hold in one of them only.
     first = any(each.identity == loop.identity and each.pass_ == 0 for each in other.loops)
