@@ -167,7 +167,6 @@ from gpudoctor.lint.events.model import WeightsDrawn as WeightsDrawn
 from gpudoctor.lint.events.model import WeightsSet as WeightsSet
 from gpudoctor.lint.events.model import Wrap as Wrap
 from gpudoctor.lint.events.model import WrapperMissed as WrapperMissed
-from gpudoctor.lint.events.option_defaults import comes_to as comes_to
 from gpudoctor.lint.events.option_defaults import left_out as left_out
 from gpudoctor.lint.events.placement import ConstantMixed as ConstantMixed
 from gpudoctor.lint.events.placement import ContextMade as ContextMade

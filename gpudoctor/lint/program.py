@@ -486,11 +486,15 @@ class Program(LogOfRanks):
 
         return left_out(value, self.options)
 
-    def _is_unusual(self, literal: Literal) -> bool:
+    def comes_to(self, asked: Literal | Value) -> bool | None:
+        """Whether it is so where the user leaves every option out; None where that is not known."""
         # Imported late, as above: most programs make no mistake, and nobody asks what is usual.
         from gpudoctor.lint.events.option_defaults import comes_to
 
-        return comes_to(literal, self.options) is False
+        return comes_to(asked, self.options)
+
+    def _is_unusual(self, literal: Literal) -> bool:
+        return self.comes_to(literal) is False
 
     def _is_usual(self, event: Event) -> bool:
         return not any(map(self._is_unusual, event.condition))

@@ -225,6 +225,8 @@ LATE = {
     "gpudoctor.lint.discovery.gitignore",
     # Most files that are linted are programs, and start in one way.
     "gpudoctor.lint.interp.entry",
+    # Most programs match no patterns.
+    "gpudoctor.lint.interp.patterns",
     # Most programs import no star of a module that was not executed.
     "gpudoctor.lint.interp.exports",
     # Most programs have a value for each name that they ask for.

@@ -73,12 +73,8 @@ def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> 
                 set_marks(call.do, each, marks)
         more = call.do.state(only, ContainerState.more)
         if marks and more is not None:
-            call.do.set_state(only, ContainerState.more, more.map(lambda each: _with(each, marks)))
+            call.do.set_state(only, ContainerState.more, more.map(lambda each: each.if_tensor(shards=frozenset(marks))))
             call.do.set_flag(only, ContainerState.gathered)
-
-
-def _with(value: Value, marks: list[Mark]) -> Value:
-    return value.if_tensor(shards=frozenset(marks))
 
 
 def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[Mark]:

@@ -19,7 +19,6 @@ from gpudoctor.lint.events.files import Download, Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.option_defaults import comes_to
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup, SeedSet
 from gpudoctor.lint.events.reporting import StartLogger
@@ -246,7 +245,7 @@ def _kept_as_they_are(
     `--is_training 1`, those that are off, as `--test`, or all beside a number that tells ranks from one process:
     `--do_train` and `args.local_rank == -1`."""
     flags = [(key, holds) for key, holds in switches.items() if isinstance(key, IsTrue)]
-    on = {key for key, holds in flags if holds and comes_to(key.value, program.options) is not False}
+    on = {key for key, holds in flags if holds and program.comes_to(key.value) is not False}
     off = {key for key, holds in flags if not holds}
     every = {key for key, _ in flags} if len(flags) < len(switches) else set[Hashable]()
     return dict.fromkeys(frozenset(kept | each) for each in (set[Hashable](), on, off, every))

@@ -113,10 +113,10 @@ class Choices:
     def decide(self, project: Project, frames: Sequence[Frame]) -> dict[Hashable, bool]:
         """This side of the choice seems to be the whole program: the switches that led here, unless the other side
         trains as well. `finetune(args) if args.finetune else pretrain(args)` turns nothing on."""
-        from gpudoctor.lint.discovery.call_search import goes_backward
-
         if not self.waiting or self.waiting[0].since == _ASKED:
             return {}
+        from gpudoctor.lint.discovery.call_search import goes_backward
+
         _, _, other, file = self.open[self.waiting[0].choice]
         if file is None or not goes_backward(other, file, project) or _calls_one_of(other, frames):
             return self.first

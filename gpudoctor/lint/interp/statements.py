@@ -25,7 +25,7 @@ from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.hooks import Handled
-from gpudoctor.lint.interp import expressions, patterns, truthiness, with_statements
+from gpudoctor.lint.interp import expressions, truthiness, with_statements
 from gpudoctor.lint.interp.annotations import as_annotated
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
 from gpudoctor.lint.interp.budget import OutOfBudget
@@ -441,7 +441,10 @@ def _match_from(m: Evaluator, subject: Values, cases: list[ast.match_case]) -> N
         guard = truthiness.ask(m, case.guard) if case.guard is not None else True
         m.branch(guard, lambda: run_block(m, case.body), lambda: _match_from(m, subject, rest))
 
-    m.branch(patterns.fits(m, subject, case.pattern), chosen, lambda: _match_from(m, subject, rest))
+    # Imported late: few programs have one.
+    from gpudoctor.lint.interp.patterns import fits
+
+    m.branch(fits(m, subject, case.pattern), chosen, lambda: _match_from(m, subject, rest))
 
 
 def _receivers(m: Evaluator, node: ast.Call) -> list[Value]:

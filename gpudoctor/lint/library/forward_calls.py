@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from functools import partial
 
 from gpudoctor.lint.analyses.activation_checkpoint import look_inside, looks_inside
 from gpudoctor.lint.analyses.data_parallel_replicas import gathered, reduces, takes_mean
-from gpudoctor.lint.analyses.forward_body import check_meeting, computing, fill, note_unused, study
+from gpudoctor.lint.analyses.forward_body import check_meeting, computing, fill, study
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
-from gpudoctor.lint.contents import find_method, possible_pairs, set_item
+from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.heuristics import LOSS
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
@@ -37,7 +35,6 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import left_whole, note_met
-from gpudoctor.lint.library.stub_bodies import tell
 from gpudoctor.lint.library.tensors import as_loss, check_devices, check_each_way, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import (
     check_initialised,
@@ -127,7 +124,7 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
     _meet_weights(call, module, core, devices)
     look_inside(call, module, core)
     identity = call.allocation_site()
-    training = _in_training_mode(call.do, core)
+    training = in_training_mode(call.do, core)
     output = _output(call, core, tensors, device, identity)
     call.emit(
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=output.graph,
@@ -145,35 +142,6 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
     fill(call, core, output)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, core))
-
-
-@MODELS.callable("gpudoctor.manifest.effects.forward_of")
-def _forward_of_method(call: Call) -> Values:
-    """Lightning has the forward of the wrapper call `training_step`: what that returns has come through it."""
-    wrapper, told = call.first, replace(call, arguments=Arguments(call.args[1:]))
-    if not isinstance(wrapper, Wrapper):
-        return tell(told)
-    identity, core = call.allocation_site(), wrapper.core
-    graph = not call.do.evaluating and not is_frozen(call.do, core)
-    given = flatten(call.do, [each for values in told.args[2:] for each in values])
-    call.emit(
-        Forward, identity=identity, module=wrapper, inputs=tuple(tensors_in(given)),
-        device=device_of(call.do, wrapper), graph=graph, training=_in_training_mode(call.do, core),
-        buffers=has_buffers(call.do, core), followed=True,
-    )  # fmt: skip
-    begin, first = len(call.do.execution.reads), core.cls not in call.do.execution.studied
-    returned = tell(told)
-    if first:
-        note_unused(told, core, set(call.do.execution.reads[begin:]), partial(tell, told))
-    return returned.map(lambda value: _came_through(call, value, identity))
-
-
-def _came_through(call: Call, value: Value, identity: Hashable) -> Value:
-    if isinstance(value, Tensor):
-        return replace(value, forwards=value.forwards | {identity})
-    for key, held in possible_pairs(call.do, value) if isinstance(value, DictOf) else ():
-        set_item(call.do, value, key, held.map(lambda each: _came_through(call, each, identity)), call.node)
-    return value
 
 
 def _may_have_none(core: Value) -> bool:
@@ -284,7 +252,7 @@ def _brings_own(call: Call, core: Module, devices: Values | None, inputs: tuple[
     return any(isinstance(each, Module) or each.origin is TensorOrigin.PARAMETER for each in moved)
 
 
-def _in_training_mode(do: LibraryContext, core: Module) -> bool | None:
+def in_training_mode(do: LibraryContext, core: Module) -> bool | None:
     """Modules begin in training mode, except for those that Hugging Face loads."""
     mode = do.own_attribute(core, "training")
     if mode is None:

@@ -70,6 +70,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "builtins.object", "builtins.property", "builtins.setattr", "builtins.type", "builtins.vars",
         "dataclasses.is_dataclass", "torch.is_tensor",
     ),
+    "stub_words": ("gpudoctor.manifest.effects",),
     "setting_classes": (
         "cattr", "cattrs", "dacite", "draccus", "msgspec", "omegaconf", "pyrallis", "simple_parsing", "tap",
     ),

@@ -116,7 +116,7 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
         # Rows that this rank has drawn are its own.
         own = key.divergence & Divergence.LOCAL
         rows = part(do, tensor, None, node).map(lambda each: of_extent(each, picked))
-        return rows.map(lambda each: _depending_on(each, own)) if own else rows
+        return rows.map(lambda each: each.if_tensor(dependence=each.divergence | own)) if own else rows
     label = do.text(node, 40) if isinstance(node, ast.Subscript) else ""
     found = part_of(do, whole, do.allocation_site(do.place(node)), do.place(node), label, key)
     # `x[0]` may be a number; `x[:n]` and `x[None]` are none.
@@ -127,10 +127,6 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
     # What a model has made beside its output is whole.
     beside = found.root != whole.root
     return singleton(found if sliced or reshaped or beside else replace(found, root=None))
-
-
-def _depending_on(value: Value, what: Divergence) -> Value:
-    return value.if_tensor(dependence=value.divergence | what)
 
 
 def _held_under(do: LibraryContext, tensor: Tensor, name: str) -> Values | None:

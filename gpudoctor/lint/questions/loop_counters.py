@@ -107,7 +107,7 @@ def _leaves(literal: Literal) -> Iterator[Unknown]:
                 continue
             seen.add(id(part))
             match part:
-                case Unknown() if _is_computed(part):
+                case Unknown() if isinstance(part.term, Operation) and part.term.operator in _ARITHMETIC:
                     todo.append(part.term.parts)
                 case Unknown() if not _is_length(part):
                     yield part
@@ -115,10 +115,6 @@ def _leaves(literal: Literal) -> Iterator[Unknown]:
                     todo.append(asked_of(part))
                 case frozenset():
                     todo.append(tuple(part))
-
-
-def _is_computed(value: Unknown) -> bool:
-    return isinstance(value.term, Operation) and value.term.operator in _ARITHMETIC
 
 
 def _is_length(value: Unknown) -> bool:

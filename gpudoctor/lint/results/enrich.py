@@ -13,7 +13,7 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.option_defaults import comes_to, flags_in, is_emptied, only_where, only_with
+from gpudoctor.lint.events.option_defaults import flags_in, is_emptied, only_where, only_with
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import Program
@@ -159,7 +159,7 @@ def _where_options_lead(finding: Finding, program: Program) -> Finding:
     led = program.asked_at(finding.location, [related.location for related in finding.related])
     given = [each for each in finding.needs if isinstance(each, (Literal, Value)) and each not in program.taken_on]
     asked = list(dict.fromkeys([*led, *given, *_asked_of_trainer(program)]))
-    unusual = [each for each in asked if comes_to(each, program.options) is False]
+    unusual = [each for each in asked if program.comes_to(each) is False]
     # Of `amp and clip` the parts follow, and say more.
     parts = {part for each in unusual if isinstance(each, Literal) and each.holds for part in each.atom.every}
     told = [

@@ -34,8 +34,8 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
+from gpudoctor_rules.collective._missed import lonely_collectives
 from gpudoctor_rules.collective._sides import left_at, parted_by, story
-from gpudoctor_rules.collective._together import lonely_collectives
 
 
 class CollectiveOnSomeRanks(Rule):

@@ -53,8 +53,9 @@ from gpudoctor.lint.questions.asked_in_tests import (
 from gpudoctor.rule import CrashText, Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
+from gpudoctor_rules.collective._missed import called_instead, missed_by
 from gpudoctor_rules.collective._sides import story, without_partner
-from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
+from gpudoctor_rules.collective._together import JointStep, steps_together
 
 MAY_AGREE = "The ranks may agree for a reason that cannot be seen here, such as equal data."
 SIGNAL = "A signal reaches each rank at a moment of its own."

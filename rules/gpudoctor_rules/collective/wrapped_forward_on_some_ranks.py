@@ -55,8 +55,9 @@ from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.lint.repair.snippets import model_inside
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import STUCK
+from gpudoctor_rules.collective._missed import lonely_collectives
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
-from gpudoctor_rules.collective._together import lonely_collectives, sharded_in_place
+from gpudoctor_rules.collective._together import sharded_in_place
 
 _BUFFERS = "A model without buffers, such as those of batch norm, sends none here and waits for nobody."
 _GATHERS = "Each forward gathers the parameters from all ranks, so it waits for the others."
@@ -219,11 +220,8 @@ def _answered_by_next_step(program: Program, event: Forward) -> bool:
     answer = next((each for each in later if _is_of_same(each, event) and not each.rank_guards), None)
     if answer is None or answer.context.evaluating or not program.by_every_rank(answer):
         return False
-    # Imported late, as in `_misses`: few programs come here.
-    from gpudoctor.lint.events.option_defaults import comes_to
-
     beside = answer.condition.difference(event.condition)
-    if _is_of_another_round(answer, event) or not all(comes_to(each, program.options) for each in beside):
+    if _is_of_another_round(answer, event) or not all(map(program.comes_to, beside)):
         return False
     between = [each for each in program.events(Collective, LeaveLoop) if event.order < each.order < answer.order]
     return not any(
@@ -239,9 +237,7 @@ def _is_of_another_round(later: Event, event: Event) -> bool:
 
 def _misses(program: Program, leaving: LeaveLoop, answer: Forward) -> bool:
     """Whoever leaves there does not come to the other, and it takes no option that is off by default."""
-    from gpudoctor.lint.events.option_defaults import comes_to
-
-    if any(comes_to(literal, program.options) is False for literal in leaving.condition):
+    if any(program.comes_to(literal) is False for literal in leaving.condition):
         return False
     if leaving.how == "return":
         return answer.context.frames[: len(leaving.context.frames)] == leaving.context.frames

@@ -198,7 +198,7 @@ def _feeds_training(program: Program, sampler: Sampler) -> bool:
     """Several processes learn from what it picks of the same data: an evaluation may well be meant to see all of it."""
     passes = trained_with(program) if program.distributed and program.whole else {}
     # One replica is right where each rank has its own data already: files of its number, or a cut made by hand.
-    if any(each.sharded or each.divergence & Divergence.RANK for each in sampler.dataset or ()):
+    if any(map(_is_own, sampler.dataset or ())):
         return False
     return any(sampler in (samplers_of(loader, each.when) or ()) for loader, each in passes.items())
 

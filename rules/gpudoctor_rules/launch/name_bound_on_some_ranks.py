@@ -100,11 +100,9 @@ class NameBoundOnSomeRanks(Rule):
 def _may_ask_for_the_rank(program: Program, test: Literal) -> bool:
     """It asks something that the program was given, `if env.master:`: no option that a user knows, no counter, and not
     whether a file is there."""
-    from gpudoctor.lint.events.option_defaults import comes_to
-
     if test.atom.divergence:
         return test.atom.divergence is not Divergence.BATCH_INDEX
-    return comes_to(test, program.options) is None and asked_for(test) is None
+    return program.comes_to(test) is None and asked_for(test) is None
 
 
 def _told(event: NameMissing) -> str:
