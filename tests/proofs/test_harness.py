@@ -133,11 +133,19 @@ def test_unseeded_ranks_draw_numbers_of_their_own(prover: Prover, tmp_path: Path
 
 
 LEAVES_ORPHANS = """
+import os
+import pathlib
 import subprocess
+import time
 import torch.multiprocessing as mp
 
 orphans = [subprocess.Popen(["sleep", "600"], start_new_session=session).pid for session in (True, False)]
 print(*orphans, flush=True)
+# Where one ends early, the other is ended: it may not have come here yet.
+begun = [pathlib.Path(__file__).with_name(f"begun-{rank}") for rank in range(2)]
+begun[int(os.environ["RANK"])].touch()
+while not all(each.exists() for each in begun):
+    time.sleep(0.01)
 """
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
+from operator import methodcaller
 
 from gpudoctor.lint.contents import (
     NESTED,
@@ -427,9 +428,9 @@ def _take_in_options(call: Call, receiver: DictOf, options: Namespace, when: Con
     """`config.update(vars(args))`: each option under its name."""
     for name in items_held(call.do.state(options, SettingState.option_names)):
         text = str(constant_of(name.single))
-        label = f"{receiver.label}[{text!r}]"
+        read_as = methodcaller("read_as", f"{receiver.label}[{text!r}]")
         held = call.do.attribute(options, text, call.node).guarded_by(when)
-        set_item(call.do, receiver, name, held.map(partial(Value.read_as, label=label)), call.node)
+        set_item(call.do, receiver, name, held.map(read_as), call.node)
 
 
 @MODELS.method(DictOf, "popitem")
