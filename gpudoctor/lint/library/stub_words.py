@@ -19,7 +19,19 @@ from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Const, Unknown, Value, Values, int_of, single_of, text_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNBOUND,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    int_of,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import OwnLoss
