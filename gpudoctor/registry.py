@@ -77,6 +77,10 @@ class Registry:
             raise UsageError(f"there is no rule `{text}`{hint}")
         return card
 
+    def family(self, begin: str) -> tuple[RuleCard, ...]:
+        """The rules whose codes begin so, as all of `GPU5`."""
+        return tuple(card for card in self.cards if card.code.startswith(begin.upper()))
+
     def select(self, *layers: Selection, target_torch: str = "") -> tuple[RuleCard, ...]:
         """The rules that run: all but advice, changed by each layer in turn."""
         # Advice is opt-in: a first run on a sound project must be silent.
@@ -122,8 +126,6 @@ class Registry:
         return iter(found)
 
     def _hint(self, wrong: str) -> str:
-        if begun := [code for code in self.by_code if code.startswith(wrong.upper())]:
-            return f"; the codes that begin so are {', '.join(begun)}"
         # A code with other digits is another mistake, so the nearest one would be a guess.
         if wrong[:3].upper() == "GPU" and wrong[3:].isdigit():
             return _LISTED

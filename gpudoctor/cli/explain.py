@@ -8,6 +8,7 @@ from importlib import resources
 
 from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.output import write_lines
+from gpudoctor.cli.rules import table
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.registry import find_rules, page_of
 from gpudoctor.report.markdown import fenced, plain, with_difference
@@ -20,16 +21,20 @@ class Explain(Command):
     """Show the page of a rule, or a guide."""
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "rule", metavar="RULE", help=f"its code or its name; or a guide: {', '.join(sorted(_guides()))}"
-        )
+        guides = ", ".join(sorted(_guides()))
+        told = f"its code or its name; `GPU5` lists all that begin so; or a guide: {guides}"
+        parser.add_argument("rule", metavar="RULE", help=told)
         add_choice(parser, "--color", *COLOURS)
 
     def run(self, options: argparse.Namespace) -> int:
         guides = _guides()
         name = options.rule.lower()
-        title, page = guide(name) if name in guides else _page(find_rules().find(options.rule, besides=guides))
         style = style_for(sys.stdout, options.color)
+        rules = find_rules()
+        if len(family := rules.family(name)) > 1:
+            write_lines(table(family, style))
+            return 0
+        title, page = guide(name) if name in guides else _page(rules.find(options.rule, besides=guides))
         if style.colour and sys.stdout.isatty():
             _show_rich(title, page, style.width)
         else:

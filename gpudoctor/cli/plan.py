@@ -95,6 +95,8 @@ def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project, str
         raise UsageError(f"{script}: there is no such file{nearest_file(script)}")
     if path.is_dir():
         raise UsageError(f"{script}: this is a folder; name the file with which training is started")
+    if path.suffix not in ("", ".py", ".pyw", ".ipynb"):
+        raise UsageError(f"{script}: this is no Python file; name the one with which training is started")
     source = read_source(script)
     if isinstance(source, Unreadable):
         raise GpudoctorError(f"{source.location}: {source.message}")

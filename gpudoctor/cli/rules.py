@@ -27,11 +27,12 @@ class Rules(Command):
         if options.output_format == "json":
             write_out(_document(cards))
         else:
-            write_lines(_table(cards, style_for(sys.stdout, options.color)))
+            write_lines(table(cards, style_for(sys.stdout, options.color)))
         return 0
 
 
-def _table(cards: Iterable[RuleCard], style: Style) -> Iterator[str]:
+def table(cards: Iterable[RuleCard], style: Style) -> Iterator[str]:
+    """The rules by their families, each with what it finds."""
     family = ""
     for card in cards:
         if card.family != family:

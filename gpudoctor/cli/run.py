@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, add_choice, at_least, command_named
@@ -192,6 +193,12 @@ def _job(options: argparse.Namespace, ranks: int | None) -> _Job:
         if options.virtual_gpus and stands_in_for_srun(given[1:]):
             return _slurm_job(given[2:], script, options)
         return _Job(tuple(given[1:]), script)
+    if (given or options.module) and find_spec("torch") is None:
+        # What a launcher says of it, and our report of a program that does not train, would only hide it.
+        raise UsageError(
+            f"torch is not installed for {sys.executable}, with which the script would run: install it there, or start "
+            "`python -m gpudoctor run` with the Python of your training"
+        )
     if options.module:
         command = python_command(options.module, module=True, ranks=ranks, nodes=options.virtual_nodes)
         return _Job(tuple(command), "")

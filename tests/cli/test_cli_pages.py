@@ -146,6 +146,12 @@ def test_explain(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_explain_of_several_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "gpu00"]) == 0
+    told = capsys.readouterr().out
+    assert [line.split()[0] for line in told.splitlines() if line.startswith("  GPU")] == ["GPU001", "GPU002", "GPU003"]
+
+
 def test_explain_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "70")
@@ -385,12 +391,14 @@ def test_plan_says_why_a_file_is_no_program(
         ("trian.py", "did you mean `train.py`?"),
         ("broken.py", "broken.py:1:"),
         ("train.ipynb", "train.ipynb:1:1: this is not a notebook"),
+        ("notes.txt", "notes.txt: this is no Python file; name the one with which training is started"),
         (".", "gpudoctor: .: this is a folder; name the file with which training is started"),
     ],
 )
 def test_plan_of_what_cannot_be_read(script: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("broken.py").write_text("(", encoding="utf-8")
     Path("train.ipynb").write_text("{}", encoding="utf-8")
+    Path("notes.txt").write_text("hello", encoding="utf-8")
     assert cli.main(["plan", script]) == 2
     assert complaint in capsys.readouterr().err
 

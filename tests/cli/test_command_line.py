@@ -126,7 +126,6 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
         (["probe", "--quick", "--thorough"], "--quick and --thorough exclude each other"),
         (["train.py"], "there is no command `train.py`; did you mean `gpudoctor lint train.py`?"),
         (["explain", "GPU998"], "there is no rule `GPU998`; `gpudoctor rules` lists them"),
-        (["explain", "GPU00"], "there is no rule `GPU00`; the codes that begin so are GPU001, GPU002, GPU003"),
         (["explain", "out of memory"], "there is no rule `out of memory`; `gpudoctor rules` lists them"),
         (["completion"], "the following arguments are required: bash|zsh|fish; see `gpudoctor completion --help`\n"),
         (["lint", "--slect", "GPU3"], "unknown option `--slect`; did you mean `--select`?"),
