@@ -31,6 +31,12 @@ class MakeSampler(Event):
     sampler: Sampler
     group_exists: bool | None = None
 
+    @property
+    def lacks_group(self) -> bool:
+        """It asks a process group that surely was not made. Given both numbers, it asks none."""
+        told = self.sampler.rank is not None and self.sampler.replicas is not None
+        return self.group_exists is False and not told and bool(self.sampler.distributed)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MakeLoader(Event):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.device import Device, Devices
+from gpudoctor.lint.domain.device import Device, Devices, on_cpu, on_gpu
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Numbers
@@ -51,6 +51,31 @@ class Wrap(Event):
     handed_to: str | None = None
     """The method of a framework that wraps what it is handed; empty for one that trains, None where the program itself
     wraps."""
+
+    @property
+    def is_ddp(self) -> bool:
+        """DistributedDataParallel is put around it."""
+        return self.kind is WrapperKind.DDP
+
+    @property
+    def is_data_parallel(self) -> bool:
+        """DataParallel is put around it, which divides each batch over the GPUs of one process."""
+        return self.kind is WrapperKind.DATA_PARALLEL
+
+    @property
+    def averages(self) -> bool:
+        """Its wrapper averages gradients over ranks, and the program itself has put it there."""
+        return self.kind in (WrapperKind.DDP, WrapperKind.FSDP)
+
+    @property
+    def model_on_gpu(self) -> bool:
+        """The model surely lies on a GPU or the like."""
+        return on_gpu(self.model_device)
+
+    @property
+    def model_on_cpu(self) -> bool:
+        """The model surely lies on the CPU."""
+        return on_cpu(self.model_device)
 
     @property
     def in_place(self) -> bool:
@@ -178,6 +203,11 @@ class Forward(Event):
     """It is one forward after the other, and each rank makes as many of them as its own texts are long."""
     left_whole: tuple[Module, ...] = ()
     """Parts with parameters that no `fully_shard` has taken, while it has taken other parts of the model."""
+
+    @property
+    def on_gpu(self) -> bool:
+        """The module surely lies on a GPU or the like."""
+        return on_gpu(self.device)
 
 
 @dataclass(frozen=True, kw_only=True)

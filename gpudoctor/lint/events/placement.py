@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.device import Device, Devices
+from gpudoctor.lint.domain.device import Device, Devices, on_gpu
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown
@@ -32,6 +32,11 @@ class Move(Event):
     """`non_blocking=True`, and the program has not pinned this very tensor."""
     waits: bool = False
     """A copy from the CPU that is done when the program goes on, and all that the GPU had to do before it."""
+
+    @property
+    def to_gpu(self) -> bool:
+        """The device surely is a GPU or the like."""
+        return on_gpu(self.device)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
-from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.data_loading import ItemRead, Iterate, MakeLoader
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.repair.repair import Repair, SetArgument, SetArguments
@@ -131,12 +130,12 @@ def _made_at(program: Program, loader: Loader) -> Location | None:
 
 def _moves_to_gpu(program: Program, loader: Loader) -> list[Move]:
     """The moves of its batches to a GPU, by the program or by the framework."""
-    return [move for move in program.events(Move) if move.subject.batch_of == loader and on_gpu(move.device)]
+    return [move for move in program.events(Move) if move.subject.batch_of == loader and move.to_gpu]
 
 
 def _feeds_gpu(program: Program, training: LearningPass) -> bool:
     """The model that learns from the batches is on a GPU, and has them moved there."""
-    return any(on_gpu(call.device) for call in program.calls_in_graph(training.backward))
+    return any(call.on_gpu for call in program.calls_in_graph(training.backward))
 
 
 def _given_nothing(given: Values | None, training: LearningPass, default: object) -> bool:

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.data import Sampler
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.events.data_loading import MakeSampler
@@ -115,6 +114,6 @@ def _count(sampler: Sampler) -> str:
 
 
 def _data_parallel(program: Program, event: MakeSampler) -> Location | None:
-    wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL)
+    wraps = (wrap for wrap in program.events(Wrap) if wrap.is_data_parallel)
     # DataParallel and the sampler may belong to two branches of one switch.
     return next((wrap.location for wrap in wraps if not wrap.condition.excludes(event.condition)), None)

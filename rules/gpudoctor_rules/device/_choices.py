@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankSource
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
@@ -52,7 +51,7 @@ def _own(device: Value) -> bool:
 def on_own_gpus(program: Program) -> list[Wrap]:
     """Where models are wrapped that are on a GPU of each rank after all."""
     # DDP needs the model on the GPU of its rank at this moment, so this is where it lives for good.
-    wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is not WrapperKind.DATA_PARALLEL)
+    wraps = (wrap for wrap in program.events(Wrap) if not wrap.is_data_parallel)
     return [wrap for wrap in wraps if _lives_on_own(program, wrap)]
 
 

@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.module import Module, WrapperKind
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
@@ -171,7 +171,7 @@ def _is_one(device: Value) -> bool:
 
 
 def _come_together(program: Program) -> bool:
-    wraps = any(wrap.kind is not WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
+    wraps = any(not wrap.is_data_parallel for wrap in program.events(Wrap))
     averaged = any(event.averages for event in program.events(UseManaged))
     return wraps or averaged or program.has(InitGroup) or program.may_begin_group
 

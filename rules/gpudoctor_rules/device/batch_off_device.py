@@ -30,7 +30,6 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Discard
@@ -114,7 +113,7 @@ def _may_be_any_part(program: Program, event: Mixed, left: Tensor) -> bool:
 
 def _may_be_scattered(program: Program, event: Mixed) -> bool:
     """The model may be in a DataParallel by now, which brings its inputs to the GPUs, as one of the project may."""
-    wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL)
+    wraps = (wrap for wrap in program.events(Wrap) if wrap.is_data_parallel)
     return any(wrap.inner == event.module and not wrap.condition.excludes(event.condition) for wrap in wraps)
 
 

@@ -65,12 +65,10 @@ class DeviceIdsMismatch(Rule):
 
     def in_code(self, program: Program) -> Findings:
         for wrap in program.events(Wrap):
-            if wrap.kind is WrapperKind.DDP and (found := self._of_ddp(program, wrap)):
+            if wrap.is_ddp and (found := self._of_ddp(program, wrap)):
                 yield found
         # `DataParallel` checks at the call, not in its constructor: the model may be moved in between.
-        wraps: dict[Value | None, Wrap] = {
-            wrap.wrapper: wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL
-        }
+        wraps: dict[Value | None, Wrap] = {wrap.wrapper: wrap for wrap in program.events(Wrap) if wrap.is_data_parallel}
         told: set[Location] = set()
         for call in program.events(Forward):
             wrapped = wraps.get(_only_wrapper(call.module))

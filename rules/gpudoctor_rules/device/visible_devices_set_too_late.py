@@ -30,7 +30,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape
@@ -98,7 +97,7 @@ def _set_in_time(program: Program, start: Event) -> bool:
 
 def _only_the_first(program: Program, write: EnvironmentWrite, used: list[DeviceUsed]) -> bool:
     """`"0"` names the GPU that is used anyway."""
-    several = any(wrap.kind is WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
+    several = any(wrap.is_data_parallel for wrap in program.events(Wrap))
     indices = {each.device.literal_index for each in used if each.device.index}
     return write.surely(lambda text: text == "0") and not several and indices <= {0}
 
@@ -111,7 +110,7 @@ def _for_another_start(program: Program, write: EnvironmentWrite, start: Event) 
 
 def _numbered_as_written(program: Program, write: EnvironmentWrite, used: list[DeviceUsed]) -> bool:
     """`cuda:{gpu}` beside `str(gpu)` counts all GPUs of the machine: it is right only because this comes too late."""
-    wraps = [wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL]
+    wraps = [wrap for wrap in program.events(Wrap) if wrap.is_data_parallel]
     if any(wrap.names_ids is False for wrap in wraps):
         return False
     numbers = {part.in_python for part in write.parts}

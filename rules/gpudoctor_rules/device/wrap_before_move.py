@@ -26,8 +26,6 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedData
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Safety, Severity
-from gpudoctor.lint.domain.device import on_cpu
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
@@ -85,7 +83,7 @@ def _move(program: Program, wrap: Wrap) -> Repair:
 def fails_at_wrap(program: Program) -> list[Wrap]:
     """The wraps whose constructor raises, because the model is on the CPU."""
     gpu_only = _gpu_only(program)
-    wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP and on_cpu(wrap.model_device))
+    wraps = (wrap for wrap in program.events(Wrap) if wrap.is_ddp and wrap.model_on_cpu)
     # Without `device_ids` DDP trains on the CPU with gloo: only NCCL refuses.
     return [wrap for wrap in wraps if wrap.inner.core not in program.escaped and (_has_ids(wrap) or gpu_only)]
 

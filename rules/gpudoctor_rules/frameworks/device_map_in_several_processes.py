@@ -28,7 +28,6 @@ huggingface/accelerate#1840.
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Safety, Severity
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape, Prepare, UseManaged
@@ -96,7 +95,7 @@ def _trained_at(program: Program, event: SpreadByMap) -> Event | None:
         # A Trainer prepares its model by Accelerate.
         if isinstance(each, Prepare) and each.managed.framework in (ACCELERATE, "transformers"):
             given = (each.given,)
-        elif isinstance(each, Wrap) and each.kind is WrapperKind.DDP:
+        elif isinstance(each, Wrap) and each.is_ddp:
             given = (each.inner,)
         elif isinstance(each, Escape) and _is_trainer(program, each):
             given = each.values

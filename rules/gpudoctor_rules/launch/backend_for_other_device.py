@@ -27,8 +27,8 @@ https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use, fide
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.device import Device, on_gpu
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -58,11 +58,11 @@ class BackendForOtherDevice(Rule):
             return
         group = groups[0]
         for wrap in program.events(Wrap):
-            if wrap.kind not in (WrapperKind.DDP, WrapperKind.FSDP) or group.condition.excludes(wrap.condition):
+            if not wrap.averages or group.condition.excludes(wrap.condition):
                 continue
             if isinstance(wrap.wrapper, Wrapper) and wrap.wrapper.own_group:
                 continue
-            if group.only_backend == "gloo" and on_gpu(wrap.model_device):
+            if group.only_backend == "gloo" and wrap.model_on_gpu:
                 because = ("the model on the GPU is wrapped here", wrap.location)
                 yield self._slow(group, wrap.inner.core, because)
                 return
@@ -132,6 +132,6 @@ def _reduced_by_hand(program: Program) -> tuple[Value, Collective] | None:
         owners = event.of_gradients
         parts = {part for owner in owners for part in program.within(owner)}
         calls = [each for each in program.events(Forward) if each.module.core in parts and each.order < event.order]
-        if event.of_all_ranks and calls and all(on_gpu(each.device) for each in calls):
+        if event.of_all_ranks and calls and all(each.on_gpu for each in calls):
             return owners[0], event
     return None

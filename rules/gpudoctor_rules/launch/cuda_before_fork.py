@@ -26,7 +26,6 @@ https://docs.pytorch.org/docs/stable/notes/multiprocessing.html, pytorch/pytorch
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
@@ -77,7 +76,7 @@ def _remedy(spawn: Spawn) -> str:
 def _touches(event: Event) -> bool:
     """It starts CUDA in the process that does it."""
     if isinstance(event, Move):
-        return on_gpu(event.device)
+        return event.to_gpu
     if isinstance(event, DeviceUsed):
         certain = event.device.is_cuda and event.certain
         return certain and event.purpose in CHOOSES

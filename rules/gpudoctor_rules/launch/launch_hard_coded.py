@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Location, Severity
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.questions.addresses import HERE
@@ -56,7 +55,7 @@ def _gpus(program: Program) -> Iterator[tuple[Location, str, str]]:
     for wrap in program.events(Wrap):
         ids = wrap.ids or ()
         if (
-            wrap.kind is WrapperKind.DATA_PARALLEL
+            wrap.is_data_parallel
             and len(ids) > 1
             and all(each is not None and each.literal_index is not None for each in ids)
         ):

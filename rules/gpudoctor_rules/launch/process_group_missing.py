@@ -33,7 +33,6 @@ versions raise the same as a RuntimeError.
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import Event
@@ -112,12 +111,9 @@ def _makes_group(program: Program) -> bool:
 def _without_group(event: Event) -> bool:
     if isinstance(event, Wrap):
         # None for "not known" must not count as False.
-        return event.kind is WrapperKind.DDP and event.group_exists is False
+        return event.is_ddp and event.group_exists is False
     if isinstance(event, MakeSampler):
-        sampler = event.sampler
-        # Given both numbers, the sampler never asks the group.
-        told = sampler.rank is not None and sampler.replicas is not None
-        return event.group_exists is False and not told and bool(sampler.distributed)
+        return event.lacks_group
     # Some rank's barrier in a shared helper does not make a program of one process one of several.
     return isinstance(event, Collective) and event.group_exists is False and not event.rank_guards
 

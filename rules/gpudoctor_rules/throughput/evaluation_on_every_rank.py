@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -82,7 +81,7 @@ def _trains_one_model(program: Program) -> bool:
     # An engine deals out what it trains on, at most.
     if any(event.shares_data and not event.engine for event in program.events(UseManaged)):
         return False
-    averaging = any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap))
+    averaging = any(event.averages for event in program.events(Wrap))
     return averaging or any(event.engine for event in program.events(UseManaged))
 
 

@@ -30,7 +30,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.training_step import Backward
@@ -65,4 +64,4 @@ def _trained_on_gpu(program: Program) -> Iterator[Forward]:
     for backward in program.events(Backward):
         if training_loop(program, backward) is None:
             continue
-        yield from (call for call in program.calls_in_graph(backward) if on_gpu(call.device))
+        yield from (call for call in program.calls_in_graph(backward) if call.on_gpu)

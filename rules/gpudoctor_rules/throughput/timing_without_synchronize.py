@@ -30,7 +30,6 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from gpudoctor.diagnostic import Location, Safety, Severity
-from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event
@@ -174,8 +173,8 @@ def _may_wait(event: Event) -> bool:
 def _is_work(program: Program, event: Event) -> bool:
     """A forward on a GPU, or a backward through one."""
     if isinstance(event, Backward):
-        return any(on_gpu(call.device) for call in program.calls_in_graph(event))
-    return isinstance(event, Forward) and on_gpu(event.device)
+        return any(call.on_gpu for call in program.calls_in_graph(event))
+    return isinstance(event, Forward) and event.on_gpu
 
 
 def _is_long(event: Event, since: ClockRead) -> bool:

@@ -20,7 +20,7 @@ def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
     wraps = [
         wrap
         for wrap in program.events(Wrap)
-        if wrap.kind is WrapperKind.DDP and isinstance(wrap.wrapper, Wrapper) and wrap.order < event.order
+        if wrap.is_ddp and isinstance(wrap.wrapper, Wrapper) and wrap.order < event.order
     ]
     # On a path where there is no wrapper, nothing is late.
     around = (wrap for wrap in reversed(wraps) if not wrap.condition.excludes(event.condition))

@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.questions.layers import normalises_batch
 from gpudoctor.lint.questions.loop_rounds import batch_loop
@@ -52,7 +52,7 @@ class BatchnormNotSynced(Rule):
 
     def in_code(self, program: Program) -> Findings:
         for wrap in program.events(Wrap):
-            if wrap.kind is not WrapperKind.DDP or not isinstance(wrap.wrapper, Wrapper):
+            if not wrap.is_ddp or not isinstance(wrap.wrapper, Wrapper):
                 continue
             # Without a known layer there is nothing to convert, however small the batch.
             layer = _norm_in(program, wrap.inner)

@@ -25,7 +25,6 @@ AI4Finance-Foundation/RLSolver#43.
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location, Severity
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Findings, Program, Rule
@@ -43,7 +42,7 @@ class DataParallelInsteadOfDdp(Rule):
             return
         told: dict[Location, None] = {}
         for event in program.events(Wrap):
-            if event.kind is WrapperKind.DATA_PARALLEL and event.location not in told and not event.on_one_gpu:
+            if event.is_data_parallel and event.location not in told and not event.on_one_gpu:
                 told[event.location] = None
                 yield self.found(
                     event.location,

@@ -25,7 +25,6 @@ pytorch/pytorch#9811, Lightning-AI/pytorch-lightning#249, airsplay/lxmert#17, if
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location, Safety, Severity
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -84,6 +83,6 @@ def _gathered_by(program: Program, backward: Backward) -> tuple[Forward | None, 
     """The call whose results were gathered, and the wrapper that did it."""
     for call in program.calls_in_graph(backward):
         for wrap in program.events(Wrap):
-            if wrap.kind is WrapperKind.DATA_PARALLEL and not wrap.on_one_gpu and is_wrapper_of(call.module, wrap):
+            if wrap.is_data_parallel and not wrap.on_one_gpu and is_wrapper_of(call.module, wrap):
                 return call, wrap
     return None, None

@@ -59,7 +59,7 @@ class DataParallelStateLost(Rule):
 def _copied_by(program: Program) -> Wrap | None:
     """The wrapper that copies a model to several GPUs."""
     for wrap in program.events(Wrap):
-        if wrap.kind is WrapperKind.DATA_PARALLEL and not wrap.on_one_gpu:
+        if wrap.is_data_parallel and not wrap.on_one_gpu:
             return wrap
     return None
 

@@ -34,7 +34,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Safety, Severity
-from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import LoadState, Save
@@ -165,7 +164,7 @@ def _wrap(program: Program, model: Module, call: Forward) -> Repair:
     moves = [move for move in program.events(Move) if move.subject.core == model and move.order < call.order]
     at = moves[-1].location if moves else model.place
     # A program that also runs on CPUs moves to a device that it has chosen; without ids the wrapper serves both.
-    for_gpus = bool(moves) and moves[-1].call == "cuda" and on_gpu(call.device)
+    for_gpus = bool(moves) and moves[-1].call == "cuda" and call.on_gpu
     named: Code = (Always(at), ", device_ids=[", local_rank(spawned=program.spawned), "]")
     ids: Code = (Either((named, ("",))),) if for_gpus else ()
     wrapper = Imported("torch.nn.parallel.DistributedDataParallel")
@@ -236,7 +235,7 @@ def _alone(program: Program, model: Module) -> bool:
     for wrap in program.events(Wrap):
         core = wrap.inner.core
         # DataParallel serves the GPUs of one process, and tells the other processes nothing.
-        if wrap.kind is WrapperKind.DATA_PARALLEL:
+        if wrap.is_data_parallel:
             continue
         # A wrapped part counts as well: whoever wraps the backbone only has thought about the rest.
         if core in related or wrap.wrapper in related or model in program.within(core):

@@ -112,9 +112,9 @@ def _framework(made: Sequence[Event], wrapper: Wrapper) -> str:
     return next((f"`{call}`" for call in calls), "the framework")
 
 
-def _name_of_kind(kind: object) -> str:
+def _name_of_kind(kind: WrapperKind) -> str:
     # What `prepare` makes depends on how the program is launched, so no class can be named.
-    if isinstance(kind, WrapperKind) and kind is not WrapperKind.PREPARED:
+    if kind is not WrapperKind.PREPARED:
         return f"`{kind.value}`"
     return "the framework"
 

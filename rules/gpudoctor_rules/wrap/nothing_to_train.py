@@ -25,7 +25,7 @@ pytorch/pytorch#73168, `torch/nn/parallel/distributed.py` (the check stands in t
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import GradientFlag, Wrap
 from gpudoctor.lint.questions.names import name_of
@@ -71,7 +71,7 @@ class NothingToTrain(Rule):
 
 def _fails(wrap: Wrap) -> bool:
     # The wrapper of apex, and `replicate`, have no such check.
-    ours = isinstance(wrap.wrapper, Wrapper) and wrap.kind is WrapperKind.DDP
+    ours = isinstance(wrap.wrapper, Wrapper) and wrap.is_ddp
     return ours and wrap.trains_nothing and wrap.certain
 
 

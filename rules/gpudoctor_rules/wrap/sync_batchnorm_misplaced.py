@@ -29,7 +29,6 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html.
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Discard
@@ -84,10 +83,10 @@ class SyncBatchnormMisplaced(Rule):
         for wrap in program.events(Wrap):
             if not _concerns(program, sync.module, wrap) or _of_earlier_call(program, sync, wrap):
                 continue
-            if wrap.kind is WrapperKind.DATA_PARALLEL and _meet(program, sync, wrap) and not _evaluates(program):
+            if wrap.is_data_parallel and _meet(program, sync, wrap) and not _evaluates(program):
                 return self._in_one_process(sync, wrap)
             if wrap.order < sync.order and sync.given is not None and sync.condition.implies(wrap.condition):
-                return self._too_late(sync, wrap) if _averages(wrap) and not _converted(program, wrap) else None
+                return self._too_late(sync, wrap) if wrap.averages and not _converted(program, wrap) else None
             if sync.order < wrap.order and wrap.condition.implies(sync.condition) and _on_cpu(program, wrap):
                 return self._without_gpu(sync, wrap)
         return None
@@ -103,7 +102,6 @@ class SyncBatchnormMisplaced(Rule):
 
     def _too_late(self, sync: SyncNorm, wrap: Wrap) -> Finding:
         kind = wrap.kind
-        assert isinstance(kind, WrapperKind)
         sharded = kind is WrapperKind.FSDP
         return self.found(
             sync.location,
@@ -163,11 +161,7 @@ def _evaluates(program: Program) -> bool:
     return not program.has(Backward) and any(change.training is False for change in program.events(ModeChange))
 
 
-def _averages(wrap: Wrap) -> bool:
-    return wrap.kind in (WrapperKind.DDP, WrapperKind.FSDP)
-
-
 def _on_cpu(program: Program, wrap: Wrap) -> bool:
     """DDP of a model on the CPU by choice: with `device_ids` or NCCL that is a mistake of its own."""
     by_choice = any(init.only_backend == "gloo" for init in program.events(InitGroup))
-    return by_choice and wrap.kind is WrapperKind.DDP and wrap.names_ids is False and on_cpu(wrap.model_device)
+    return by_choice and wrap.is_ddp and wrap.names_ids is False and wrap.model_on_cpu

@@ -30,7 +30,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, UnusedPart, Wrap
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
@@ -56,7 +55,7 @@ class UnusedSearchAlwaysOn(Rule):
     needs = (Wrap,)
 
     def in_code(self, program: Program) -> Findings:
-        wraps = [wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP]
+        wraps = [wrap for wrap in program.events(Wrap) if wrap.is_ddp]
         # Networks that take turns leave each other's parameters without a gradient.
         if len({wrap.inner.core for wrap in wraps}) > 1:
             return

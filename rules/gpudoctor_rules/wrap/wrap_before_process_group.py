@@ -27,8 +27,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.data import Sampler
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
@@ -81,14 +79,10 @@ class WrapBeforeProcessGroup(Rule):
 def _needs_group(event: Event) -> str:
     """What fails without a process group, empty where nothing does or where there may be a group."""
     if isinstance(event, Wrap) and event.group_exists is False:
-        kind = event.kind
         # `DataParallel` and `torch.compile` need no group.
-        return kind.value if kind in (WrapperKind.DDP, WrapperKind.FSDP) and isinstance(kind, WrapperKind) else ""
-    if isinstance(event, MakeSampler) and event.group_exists is False and isinstance(event.sampler, Sampler):
-        sampler = event.sampler
-        # Given both numbers, a `DistributedSampler` never asks the group.
-        asks = sampler.distributed and (sampler.rank is None or sampler.replicas is None)
-        return sampler.made_by.rpartition(".")[2] if asks else ""
+        return event.kind.value if event.averages else ""
+    if isinstance(event, MakeSampler):
+        return event.sampler.made_by.rpartition(".")[2] if event.lacks_group else ""
     # Horovod and MPI have a world of their own, which `init_process_group` does not make.
     if isinstance(event, Collective) and event.group_exists is False and event.by == "torch.distributed":
         return event.call

@@ -51,7 +51,6 @@ class WrappedInLoop(Rule):
             if found is None:
                 continue
             kind = wrap.kind
-            assert isinstance(kind, WrapperKind)
             yield self.found(
                 wrap.location,
                 f"{name_of(wrap.inner)} is wrapped again in every iteration of a loop: " + _harm(wrap, kind),
