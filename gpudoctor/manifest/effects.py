@@ -242,8 +242,8 @@ class SaveEffect(Effect):
     """Each rank writes its part: all of them must call it."""
     waits: bool = False
     """The ranks wait for each other in it; Accelerate's own lets one rank write."""
-    on_cpu: bool = False
-    """All that it writes lies on the CPU."""
+    joins: bool = False
+    """It makes one file of parts that were written before, all of it on the CPU."""
     whole: bool = False
     """No checkpoint, but nobody can read what two processes have written at a time."""
     mode: Parameter = ""

@@ -158,6 +158,8 @@ class Save(FileEvent):
     """On which paths each of them is the one, where there are several for an entry."""
     on_cpu: bool = False
     """All of it lies on the CPU, where `torch.load` puts it again."""
+    joins: bool = False
+    """One file is made of parts that were written before."""
     whole: bool = False
     """No checkpoint, but written as one: two processes at a time leave a file that nobody can read."""
     shards: bool = False

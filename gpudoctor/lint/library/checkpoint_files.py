@@ -46,7 +46,7 @@ def _save(call: Call, effect: SaveEffect) -> Values:
     call.emit(
         Save, call=f".{call.name}" if call.receiver is not None else call.name, path=as_path(path), spelled=spelled,
         states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
-        waits=effect.waits, checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
+        waits=effect.waits, checkpoint=checkpoint, on_cpu=on_cpu or effect.joins, joins=effect.joins,
         shards=any(hands_out_shards(call.do, state) for _, state in states),
         emptied=any(is_emptied(call.do, state) for _, state in states),
     )  # fmt: skip

@@ -37,8 +37,8 @@ def _note_streams(call: Call, found: Values) -> None:
 def _to_stream(call: Call[Unknown]) -> Values:
     if not is_table(call.receiver):
         return NOT_ANSWERED
-    stream = Loaded(call.full_name, (call.receiver, *call.arguments), False)
-    found = call.unknown(stream, "a stream of samples", escaped_from=call.full_name)
+    stream = Loaded(call.name, (call.receiver, *call.arguments), False)
+    found = call.unknown(stream, "a stream of samples", escaped_from=f"datasets.{call.name}")
     _note_streams(call, found)
     return found
 

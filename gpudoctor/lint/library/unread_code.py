@@ -73,7 +73,10 @@ CONTAINER_DEPTH = 3
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 _MOVES = frozenset({"to", "cuda"})
 WRITES_TABLE = ("save_to_disk", "to_csv", "to_json", "to_parquet")
-_LOUD = _MOVES | {"backward", *WRITES_TABLE, "item", "tolist", "numpy", "cpu", "shuffle", "train_test_split"}
+_LOUD = _MOVES | {
+    *("backward", "item", "tolist", "numpy", "cpu", "shuffle", "to_iterable_dataset", "train_test_split"),
+    *WRITES_TABLE,
+}
 """Methods that do what their name says, whatever they are called on."""
 
 

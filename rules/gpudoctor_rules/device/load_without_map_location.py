@@ -137,7 +137,7 @@ def _from_cpu(program: Program, saved: Save | None) -> bool:
     if saved is not None:
         return saved.on_cpu
     saves = [save for save in program.events(Save) if save.checkpoint]
-    joined = any(save.on_cpu and save.call.endswith("dcp_to_torch_save") for save in saves)
+    joined = any(save.joins for save in saves)
     # A model that is only not moved, by mistake perhaps, lies on the GPU once that is mended.
     return joined or (bool(saves) and all(save.on_cpu and not save.states for save in saves))
 

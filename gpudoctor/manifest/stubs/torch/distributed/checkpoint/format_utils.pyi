@@ -2,5 +2,5 @@
 
 from gpudoctor.manifest.effects import saves
 
-@saves(path="torch_save_path", checkpoint=True, on_cpu=True)
+@saves(path="torch_save_path", checkpoint=True, joins=True)
 def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path): ...
