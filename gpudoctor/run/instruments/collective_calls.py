@@ -130,15 +130,18 @@ class Exchanges:
     def _watched(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
         guarded = self._state.recorder.guarded
         begin, end = guarded(self._begin), guarded(self._end)
+        looks = name in _SUMS or name in _LISTS
 
         @standing_for(call)
         def watched(*args: Any, **keywords: Any) -> Any:
             if torch.compiler.is_compiling():
                 return call(*args, **keywords)
             self._state.exchanges += 1
-            begun = begin(name, args, keywords)
+            begun = begin(name, args, keywords) if looks or self._notes else None
             result = call(*args, **keywords)
-            end(name, begun, result, args, keywords)
+            # Of most there is nothing to look at, and no handle.
+            if begun is not None or result is not None:
+                end(name, begun, result, args, keywords)
             return result
 
         return watched
@@ -162,6 +165,10 @@ class Exchanges:
             self._look_for_one_tensor(name, args, keywords)
         if name not in _SUMS:
             return None
+        if self._state.steps >= _FIRST_STEPS:
+            first: Any = args[0] if args else keywords.get("tensor")
+            if self._asked > _MOST_CALLS or type(first) is not torch.Tensor or first.numel() != 1:
+                return None
         given = {**dict(zip(_SUMS[name], args, strict=False)), **keywords}
         tensor: Any = given.get("tensor")
         if name == "all_reduce" and given.get("group") is None and self._state.steps < _FIRST_STEPS:
