@@ -28,6 +28,11 @@ class Setting(Term):
 
 
 @dataclass(frozen=True)
+class FileSetting(Setting):
+    """What a settings file says under this name, as `train.yaml:optimizer.lr`: another file may say something else."""
+
+
+@dataclass(frozen=True)
 class WrittenSwitch(Term):
     """What the author sets in the text of the program, and may set otherwise: `distributed = False`."""
 

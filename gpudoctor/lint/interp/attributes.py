@@ -347,6 +347,8 @@ def _from_class(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values:
     found = find_in_class(m, cls, name)
     if found is None and name in NAMES:
         return singleton(Const(cls.label))
+    if found is None and name == "__module__" and (file := m.project.module_of(cls.place.path)) is not None:
+        return singleton(Const(file.name))
     if found is None and cls.metaclass is not None:
         above = find_in_class(m, cls.metaclass, name)
         if above is not None:
@@ -399,6 +401,10 @@ def _may_be_module(base: Value) -> bool:
 
 
 def _from_library(m: Evaluator, value: Library, name: str, node: ast.AST) -> Values:
+    module, _, last = value.name.rpartition(".")
+    # The name of a module is all of it, and lower-case by custom.
+    if last[:1].isupper() and (name in NAMES or name == "__module__"):
+        return singleton(Const(last if name in NAMES else module))
     return m.library_name(f"{value.name}.{name}", node)
 
 

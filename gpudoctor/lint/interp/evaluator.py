@@ -421,7 +421,7 @@ class Evaluator(ExecutionState, LibraryContext):
     def replay_event(self, event: Event) -> None:
         if not self.muted:
             if self.choices.waiting and type(event) is Wrap and event.kind.synchronises:
-                self.refine_or_wait()
+                self.refine_or_wait(self.trains_beside)
             self.log.append(replace(event, order=len(self.log)))
 
     def names_of(self, value: Hashable) -> list[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
+from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Anonymous, Unknown, Value, Values, singleton
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, EventContext, perhaps_open
@@ -54,6 +55,7 @@ from gpudoctor.lint.interp.restarts import (
 )
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
+from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
@@ -303,10 +305,30 @@ class ExecutionState(AssumedLaunch):
         if begins:
             self.refine_and_restart(of_one=is_one(fields.get("world_size")))
         elif wraps and (self.choices.waiting or not has_distributed(self.log)):
-            self.refine_or_wait()
+            self.refine_or_wait(self.trains_beside)
         elif kind is Iterate:
-            self._begin_again_with(self.choices.decide(self.project, self.frames))
+            self._begin_again_with(self.choices.decide(self.trains_beside, self.frames))
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
+
+    def trains_beside(self, statements: Sequence[ast.stmt], file: ModuleFile) -> bool:
+        """What these statements call asks for gradients, be it a method of an object that a name holds in an open
+        call: `trainer.fit()`."""
+        from gpudoctor.lint.discovery.call_search import goes_backward
+
+        sides = chain([(statements, file)], self._methods_called(statements))
+        return any(goes_backward(body, module, self.project) for body, module in sides)
+
+    def _methods_called(self, statements: Sequence[ast.stmt]) -> Iterator[tuple[Sequence[ast.stmt], ModuleFile]]:
+        for func in (call.func for node in statements for call in nodes_of(ast.Call, node)):
+            if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
+                continue
+            held = [self.store.get((frame.scope, func.value.id)) for frame in self.frames]
+            objects = {value: None for values in held for value in values or ()}
+            for cls in filter(None, map(class_of, objects)):
+                for each in (cls, *cls.own_bases):
+                    module = self.project.module_of(each.place.path)
+                    if func.attr in each.methods and module is not None:
+                        yield each.methods[func.attr].body, module
 
     def record_imprecision(self, why: str, at: Location, *, unread: bool = False) -> None:
         key = (why, at)
@@ -417,7 +439,7 @@ class ExecutionState(AssumedLaunch):
         if self.statements % 64 == 0:
             self.budget.check()
             if self.choices.is_late(self.statements):
-                self._begin_again_with(self.choices.decide(self.project, self.frames))
+                self._begin_again_with(self.choices.decide(self.trains_beside, self.frames))
 
     @property
     def lookahead_exhausted(self) -> bool:

@@ -270,7 +270,9 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
         return _chosen(m, value, key, node)
     candidates = [extra] if extra is not None else []
     if not is_key(key):
-        known = _named_in_settings(m, key, known)
+        known, is_named = _named_in_settings(m, key, known, len(known) > MAX_VALUES or extra is not None)
+        if is_named:
+            candidates, extra = [], None
         candidates += _picked(m, key, known, node) if extra is None else [found for _, found in known]
     # `defaultdict(list)[key]` makes what is not there yet.
     factory = m.state(value, ContainerState.factory)
@@ -306,14 +308,16 @@ def _chosen(m: Evaluator, value: DictOf, key: Value, node: ast.AST) -> Values:
 
 
 def _named_in_settings(
-    m: Evaluator, key: Value | None, known: list[tuple[Values, Values]]
-) -> list[tuple[Values, Values]]:
-    """`REGISTRY[cfg.system_type]`, a table of all the classes of a project: those that its setting files name there."""
-    if len(known) <= MAX_VALUES or not isinstance(key, Unknown) or not _is_chosen(key):
-        return known
+    m: Evaluator, key: Value | None, known: list[tuple[Values, Values]], of_many: bool
+) -> tuple[list[tuple[Values, Values]], bool]:
+    """`REGISTRY[cfg.system_type]`, a table of all the classes of a project: those that its setting files name there,
+    and whether they name any."""
+    if not of_many or not isinstance(key, Unknown) or not _is_chosen(key):
+        return known, False
     usual = text_of(default_of(m, key))
     names = m.texts_in_settings(settings_of(key)) if usual is None else [usual]
-    return [(each, found) for each, found in known if text_of(each.single) in names] or known
+    named = [(each, found) for each, found in known if text_of(each.single) in names]
+    return named or known, bool(named)
 
 
 def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:

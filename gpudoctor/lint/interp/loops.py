@@ -26,6 +26,7 @@ from gpudoctor.lint.domain.value import (
     singleton,
     text_of,
 )
+from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
@@ -88,7 +89,7 @@ def _is_choice_of_few(m: Evaluator, iterable: Values) -> bool:
 def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, loaders: list[Binding[Loader]]) -> Values:
     known = known_items(m, iterable.single)
     # Batches of a loader are never known one by one, however few there are.
-    many = known is not None and len(known) > MAX_UNROLLED and not _hands_on_entries(m, node, known)
+    many = known is not None and len(known) > MAX_UNROLLED and not _hands_on_entries(m, node, iterable, known)
     alike = known is None or many or bool(loaders)
     if known is not None and not alike and m.in_body:
         # A library that goes over what it was given: it calls one after the other, which is no loop of the program.
@@ -111,20 +112,25 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
     return NONE_SET
 
 
-def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, known: Sequence[Values]) -> bool:
+_HANDING_ON = (ArgumentDeclared, Discard, MetricShown, SettingRead)
+
+
+def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, known: Sequence[Values]) -> bool:
     """Entries of a dictionary, or names, each of which the body only puts elsewhere, declares as an option, or shows:
     `for name, value in settings.items(): setattr(args, name, value)`."""
     if len(known) > MAX_HANDED_ON or len(statements(node)) > SHORT_CALL:
         return False
     for values in known:
         only = values.single
-        name = only.items[0].single if isinstance(only, TupleOf) and len(only.items) == 2 else only
-        if text_of(name) is None:
+        names = only.items[0] if isinstance(only, TupleOf) and len(only.items) == 2 else values
+        if not names.all(lambda each: text_of(each) is not None):
             return False
-    with m.speculative(MAX_HANDED_ON) as run:
+    place = m.place(node)
+    opened = OpenLoop(Loop(m.allocation_site(place), place), m.store.depth, frame_depth=len(m.frames), source=iterable)
+    with m.speculative(MAX_HANDED_ON) as run, m.in_round(opened):
         assign(m, node.target, known[0])
         m.execute(node.body)
-    return run.whole and all(isinstance(each, (ArgumentDeclared, MetricShown, SettingRead)) for each in run.events)
+    return run.whole and all(isinstance(each, _HANDING_ON) for each in run.events)
 
 
 def _is_unordered(m: Evaluator, value: Value | None) -> bool:

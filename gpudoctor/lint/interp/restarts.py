@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from gpudoctor.diagnostic import Location
@@ -20,7 +20,7 @@ from gpudoctor.lint.flow.condition import Condition, Inequality, Literal, comple
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.limits import MAX_UNDECIDED
 from gpudoctor.lint.interp.position import Frame, Position
-from gpudoctor.lint.source.project import ModuleFile, Project
+from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.record import dataclass
 
@@ -65,6 +65,10 @@ OpenChoice: TypeAlias = "tuple[Condition, bool, Sequence[ast.stmt], ModuleFile |
 side, and the statements of that with their file, where they are known."""
 
 
+TrainsBeside: TypeAlias = "Callable[[Sequence[ast.stmt], ModuleFile], bool]"
+"""Whether the statements of another side, in this file, train as well."""
+
+
 class Choices:
     """The open choices, and the wraps under them of which is not known yet whether a switch turned them on.
 
@@ -83,11 +87,14 @@ class Choices:
         """The switches around the first wrap that waits."""
         return self.waiting[0].switches if self.waiting else {}
 
-    def wrapped(self, path: Condition, switches: dict[Hashable, bool], now: int, at_once: bool) -> dict[Hashable, bool]:
-        """A model is wrapped under these switches: those that have turned it on; none where that is to be seen."""
+    def wrapped(
+        self, path: Condition, switches: dict[Hashable, bool], now: int, trains: TrainsBeside | None
+    ) -> dict[Hashable, bool]:
+        """A model is wrapped under these switches: those that have turned it on; none where that is to be seen. It is
+        to be told at once where nothing can be asked about other sides."""
         at = self._innermost(switches)
-        if at_once or not self._waits(at):
-            return self.first or switches
+        if trains is None or not self._waits(at):
+            return self.first or (switches if trains is None else self._inside_of_another(switches, at, trains))
         # Each layer of a model is sharded.
         if not any(each.path == path and each.choice == at for each in self.waiting):
             self.waiting.append(_WaitingWrap(path, switches, at, now))
@@ -110,15 +117,24 @@ class Choices:
         """What waits has waited long enough: all that is done meanwhile is done again where the switch matters."""
         return bool(self.waiting) and now - self.waiting[0].since > MAX_UNDECIDED
 
-    def decide(self, project: Project, frames: Sequence[Frame]) -> dict[Hashable, bool]:
+    def _inside_of_another(self, switches: dict[Hashable, bool], at: int, trains: TrainsBeside) -> dict[Hashable, bool]:
+        """Those that are asked inside of a choice whose other side trains as well, which turns nothing on:
+        `trainer.test() if args.test_only else trainer.fit()`. All of them where there is none."""
+        for outer in range(at - 1, -1, -1):
+            _, more, other, file = self.open[outer]
+            around = {literal.atom.key for literal in self.open[outer + 1][0].literals}
+            inside = {key: holds for key, holds in switches.items() if key not in around}
+            if more and file is not None and len(inside) < len(switches) and trains(other, file):
+                return inside
+        return switches
+
+    def decide(self, trains: TrainsBeside, frames: Sequence[Frame]) -> dict[Hashable, bool]:
         """This side of the choice seems to be the whole program: the switches that led here, unless the other side
         trains as well. `finetune(args) if args.finetune else pretrain(args)` turns nothing on."""
         if not self.waiting or self.waiting[0].since == _ASKED:
             return {}
-        from gpudoctor.lint.discovery.call_search import goes_backward
-
         _, _, other, file = self.open[self.waiting[0].choice]
-        if file is None or not goes_backward(other, file, project) or _calls_one_of(other, frames):
+        if file is None or not trains(other, file) or _calls_one_of(other, frames):
             return self.first
         for each in self.waiting:
             each.since = _ASKED
@@ -220,11 +236,12 @@ class AssumedLaunch(Position):
         if not (of_one and len(fresh) > 1):
             self._begin_again_with({key: on is not of_one for key, on in fresh.items()})
 
-    def refine_or_wait(self) -> None:
+    def refine_or_wait(self, trains: TrainsBeside) -> None:
         """A model is wrapped: the open switches around it turned distribution on, unless other sides wrap it, too."""
         fresh = self._open_switches() if self.several_processes else {}
         if fresh:
-            self._begin_again_with(self.choices.wrapped(self.path, fresh, self.statements, bool(self.speculations)))
+            asked = None if self.speculations else trains
+            self._begin_again_with(self.choices.wrapped(self.path, fresh, self.statements, asked))
 
     def end_choice(self) -> None:
         """All sides of a choice were followed."""

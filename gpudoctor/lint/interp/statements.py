@@ -159,12 +159,19 @@ def _if(m: Evaluator, node: ast.If) -> None:
             run_block(m, node.body)
             return
     # Where processes are started, the execution begins anew on that side: to follow the other one first is in vain.
-    if isinstance(test, Literal) and _starts_ranks(m, node.orelse) and m.world_unasked.several_processes:
+    starts_there = isinstance(test, Literal) and _starts_ranks(m, node.orelse) and m.world_unasked.several_processes
+    if isinstance(test, Literal) and (starts_there or (m.at_defaults and _trains_on_other_side(m, node))):
         m.branch(test.negated(), lambda: run_block(m, node.orelse), lambda: run_block(m, node.body))
         return
     m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse), bool(node.orelse), node.orelse)
     if isinstance(test, Literal) and test.negated() in m.settled.literals:
         _hold_to(m, node.test, ast.NotEq)
+
+
+def _trains_on_other_side(m: Evaluator, node: ast.If) -> bool:
+    """`if args.evaluate: trainer.test() else: trainer.fit()`: where all was too much, what trains comes first."""
+    file = m.frame.file
+    return bool(node.orelse) and m.trains_beside(node.orelse, file) and not m.trains_beside(node.body, file)
 
 
 def _starts_ranks(m: Evaluator, body: list[ast.stmt]) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import known_items, known_keys, may_have_more
+from gpudoctor.lint.contents import known_items, known_keys, may_have_more, possible_pairs
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank
@@ -466,6 +466,12 @@ def _is_empty(m: Evaluator, value: Value) -> bool:
     return value.is_mutable and known_items(m, value) == ()
 
 
+def _is_handed_on(m: Evaluator, key: Value) -> bool:
+    """`for key in defaults: if key not in loaded`: nobody asks for this entry by its name."""
+    sources = (loop.source.single for loop in m.open_loops)
+    return any(isinstance(each, DictOf) and key in (known_keys(m, each) or ()) for each in sources)
+
+
 def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location) -> Value:
     # `"RANK" in os.environ` tells which launcher started the program.
     ask = HOOKS.memberships.get(type(right))
@@ -476,7 +482,9 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location)
         m.complete(right, left)
         keys = known_keys(m, right)
         # Another settings file may have what is not in this one.
-        if keys is not None and (left in keys or not may_have_more(m, right)):
+        if may_have_more(m, right) and (keys is None or left not in keys):
+            keys = [each.single or NONE for each, _ in possible_pairs(m, right)] if _is_handed_on(m, left) else None
+        if keys is not None:
             return contains(list(keys), left, text, place)
         return open_test(Compares("in", left, right), text, place)
     items = known_items(m, right)

@@ -21,6 +21,7 @@ from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryConte
 
 _SEPARATOR = Const("/")
 _MOST_PARENTS = 8
+_A_FEW = 3
 _SEARCH_PATH = "sys.path"
 
 
@@ -37,7 +38,17 @@ def _path(call: Call) -> Values:
 
 @MODELS.callable("os.path.join")
 def _join(call: Call) -> Values:
-    return singleton(Text(_joined(part for part in flatten(call.do, call.all_values()) if known_text(part) != "")))
+    several = [at for at, given in enumerate(call.args) if 1 < len(given) <= _A_FEW]
+    if len(several) != 1:
+        return singleton(_path_of(call.do, call.all_values()))
+    # Each of the paths that one part makes stays one of its own.
+    before, either, behind = call.args[: several[0]], call.args[several[0]], call.args[several[0] + 1 :]
+    front, back = ([value for given in side for value in given] for side in (before, behind))
+    return either.map(lambda part: _path_of(call.do, [*front, part, *back]))
+
+
+def _path_of(do: LibraryContext, parts: list[Value]) -> Text:
+    return Text(_joined(part for part in flatten(do, parts) if known_text(part) != ""))
 
 
 def _joined(parts: Iterable[Value]) -> tuple[Value, ...]:
@@ -52,12 +63,16 @@ def _folder(call: Call) -> Values:
 
 def _chosen(do: LibraryContext, path: Value) -> Value:
     """In the place of a settings file that the user names the one that was read: other files lie around it."""
-    first = path.in_text[0] if path.in_text else path
-    usual = text_of(default_of(do, first))
+    parts = path.in_text or (path,)
+    usual = text_of(default_of(do, parts[0]))
     if usual is not None and not os.path.isabs(usual):
         found = do.modules.settings_in(usual)
         usual = found[0] if found is not None else None
-    return path if usual is None else Text((_place(usual, True), *path.in_text[1:]))
+    if usual is not None:
+        return Text((_place(usual, True), *parts[1:]))
+    # `os.path.join(os.path.dirname(args.config), loaded["base"])`
+    place = on_disk(Text(tuple([default_of(do, part) or part for part in parts])))
+    return path if place is None or do.modules.settings_in(place) is None else _place(place, True)
 
 
 @MODELS.callable("os.path.basename")

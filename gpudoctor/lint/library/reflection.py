@@ -5,7 +5,16 @@ from __future__ import annotations
 import ast
 from types import FunctionType
 
-from gpudoctor.lint.contents import ancestry, default_of, fields_of, find_in_class, find_method, note_any_name
+from gpudoctor.lint.contents import (
+    ancestry,
+    default_of,
+    fields_of,
+    find_in_class,
+    find_method,
+    new_dict,
+    new_list,
+    note_any_name,
+)
 from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState, SettingState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -19,6 +28,7 @@ from gpudoctor.lint.domain.function import (
     Namespace,
     ProjectModule,
     class_of,
+    function_of,
     library_name_of,
 )
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
@@ -311,6 +321,10 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
             return None if value.library_bases or not value.complete else False
         case Function():
             return hasattr(FunctionType, name)
+        case Const():
+            return hasattr(value.value, name)
+        case DictOf() if name == "__dict__":
+            return False
         # The libraries are new: what a program asks for, before it falls back on something older, is there.
         case Library() if name not in OTHER_BACKENDS:
             return True
@@ -497,6 +511,47 @@ def _type_of(do: LibraryContext, value: Value) -> Value:
         return Library(f"builtins.{kind}")
     made_by = value.made_by if isinstance(value, Module) else ""
     return Library(made_by) if made_by.startswith("torch.nn.") else NONE
+
+
+@MODELS.callable("inspect.isclass", "inspect.isfunction")
+def _is_definition(call: Call) -> Values:
+    kind = Class if call.name.endswith("class") else Function
+    answers = call.args[0].map(lambda each: _answer(_is_defined_as(kind, each))) if len(call.args) == 1 else None
+    return answers if answers is not None and not answers.any(lambda each: each == NONE) else NOT_ANSWERED
+
+
+def _is_defined_as(kind: type[Value], value: Value) -> bool | None:
+    if isinstance(value, Library):
+        return kind is Class if value.name.rpartition(".")[2][:1].isupper() else None
+    known = (Class, Function, BoundMethod, Instance, Module, ProjectModule, Const, Text, DictOf, ListOf, TupleOf)
+    return isinstance(value, kind) if isinstance(value, known) else None
+
+
+@MODELS.callable("inspect.getfullargspec")
+def _argument_names(call: Call) -> Values:
+    """The parameters of a function of the program, and what they are by default."""
+    function = function_of(single_of(call.arg(0, "func")))
+    if function is None:
+        return NOT_ANSWERED
+    given = function.node.args
+
+    def names(of: list[ast.arg]) -> Values:
+        return new_list(call.do, [singleton(Const(each.arg)) for each in of], call.node)
+
+    by_keyword: list[tuple[Values | None, Values]] = [
+        (singleton(Const(name)), values) for name, values in function.keyword_defaults
+    ]
+    made = Namespace(call.allocation_site(), call.place, call.label, "namespace")
+    for name, values in {
+        "args": names([*given.posonlyargs, *given.args]),
+        "varargs": singleton(Const(given.vararg.arg if given.vararg is not None else None)),
+        "varkw": singleton(Const(given.kwarg.arg if given.kwarg is not None else None)),
+        "defaults": singleton(TupleOf(function.defaults) if function.defaults else NONE),
+        "kwonlyargs": names(given.kwonlyargs),
+        "kwonlydefaults": new_dict(call.do, by_keyword, call.node) if by_keyword else singleton(NONE),
+    }.items():
+        call.do.set_own_attribute(made, name, values)
+    return singleton(made)
 
 
 @MODELS.callable("builtins.callable")

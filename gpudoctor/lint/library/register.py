@@ -68,7 +68,8 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "reflection": (
         "builtins.callable", "builtins.getattr", "builtins.hasattr", "builtins.isinstance", "builtins.issubclass",
         "builtins.object", "builtins.property", "builtins.setattr", "builtins.type", "builtins.vars",
-        "dataclasses.is_dataclass", "torch.is_tensor",
+        "dataclasses.is_dataclass", "inspect.getfullargspec", "inspect.isclass", "inspect.isfunction",
+        "torch.is_tensor",
     ),
     "stub_words": ("gpudoctor.manifest.effects",),
     "setting_classes": (

@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import OpenFile, PlaceOnDisk, Setting, from_settings
+from gpudoctor.lint.domain.symbols import FileSetting, OpenFile, PlaceOnDisk, Setting, from_settings
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, ends_of, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
@@ -58,7 +58,7 @@ _ENDINGS = {
 @MODELS.callable(*READERS, *_OF_TEXT)
 def _loaded(call: Call) -> Values:
     files = [_file_behind(each) for each in (call.args[0] if call.args else ())]
-    if call.name in _OF_TEXT:
+    if call.name in _OF_TEXT or call.name.startswith("yaml."):
         # What the user writes there himself is no name of a file.
         files = [each for each in files if isinstance(each.term, OpenFile)]
     return read_from(call, files) or NOT_ANSWERED
@@ -137,11 +137,12 @@ def read_from(call: Call, files: Iterable[Value]) -> Values | None:
     not name another file."""
     opened = [each.term.path or () if isinstance(each.term, OpenFile) else (each,) for each in files]
     paths = [path for values in opened for path in values]
-    found = next(filter(None, (_document(call, path) for path in paths)), None)
-    if found is None:
+    given, found = next(((each, read) for each in paths if (read := _document(call, each))), (None, None))
+    if given is None or found is None:
         return None
     path, document, chosen = found
-    return _with_entries(call, path, document, chosen or len(paths) > 1)
+    named_in_file = any(isinstance(part.term, FileSetting) for part in given.in_text)
+    return _with_entries(call, path, document, chosen or len(paths) > 1, named_in_file)
 
 
 def module_given(call: Call, option: str) -> Values | None:
@@ -155,8 +156,11 @@ def module_given(call: Call, option: str) -> Values | None:
     return made
 
 
-def _with_entries(call: Call, path: str, document: dict[object, object], by_default: bool) -> Values:
-    made = OpenedFile(call, path, by_default, hook=call.keywords.get("object_hook")).value(document, "")
+def _with_entries(
+    call: Call, path: str, document: dict[object, object], by_default: bool, named_in_file: bool = False
+) -> Values:
+    opened = OpenedFile(call, path, by_default, named_in_file, hook=call.keywords.get("object_hook"))
+    made = opened.value(document, "")
     if isinstance(only := made.single, DictOf):
         call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
     return made
@@ -230,6 +234,8 @@ class OpenedFile:
     path: str
     by_default: bool = False
     """The user may name another one, with other values for the same settings."""
+    named_in_file: bool = False
+    """It is another settings file that names it, which says by that what there is in it."""
     composed: bool = False
     """Whoever starts it may put another word in the place of each, as `trainer=FSDPTrainer`, but for those that an
     object is made with."""
@@ -253,7 +259,7 @@ class OpenedFile:
                 made = new_dict(call.do, entries, call.node)
                 if isinstance(only := made.single, DictOf):
                     call.do.set_flag(only, ObjectState.of_settings)
-                    if self.by_default:
+                    if self.by_default and not self.named_in_file:
                         call.do.set_flag(only, SettingState.chosen_file)
                 return made if self.hook is None else call.do.call(self.hook, Arguments((made,)), call.node)
             case list():
@@ -265,7 +271,7 @@ class OpenedFile:
             case SaidAtStart(value):
                 return singleton(Const(value))
         if written is OPEN:
-            return singleton(Unknown(Setting(f"{self.path}:{name}"), "a setting", name, config=True))
+            return singleton(Unknown(FileSetting(f"{self.path}:{name}"), "a setting", name, config=True))
         if (read := named_in_setting(call.do, written, call.place)) is not None:
             return read
         # `local_rank: -1` stands for what a launcher passes.
@@ -281,7 +287,7 @@ class OpenedFile:
                 last = name.rpartition(".")[2]
                 call.emit(ArgumentDeclared, name=last, flags=(), default=singleton(Const(written)))
             return singleton(Const(written))
-        term = Setting(f"{self.path}:{name}")
+        term = FileSetting(f"{self.path}:{name}")
         kind = type(written).__name__ if isinstance(written, (int, float, str)) else ""
         setting = Unknown(term, "written in a settings file", name, config=True, kind=kind)
         default = Const(written) if isinstance(written, (int, float, str, NoneType)) else None
