@@ -136,9 +136,10 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework(
         "composer",
         "Composer",
-        leaves=("downloads", "folders", "loggers", "processes", "saving"),
+        leaves=("downloads", "folders", "loggers", "processes", "saving", "placing", "checkpoints"),
         deals_out=False,
         averages=True,
+        places=True,
     )
     yield Framework(
         "deepspeed",
@@ -148,7 +149,7 @@ def _frameworks() -> Iterator[Framework]:
         several=True,
         leaves=(
             *("downloads", "epochs", "folders", "loaders", "loggers", "processes", "saving", "seeding", "seeds"),
-            *("splits", "groups", "placing", "wrapping", "batches"),
+            *("splits", "groups", "placing", "wrapping", "batches", "checkpoints", "loop"),
         ),
         deals_out=False,
         wraps_by="a `deepspeed.initialize` of its own",
@@ -193,7 +194,7 @@ def _frameworks() -> Iterator[Framework]:
         by_any_call=True,
         leaves=(
             *("checkpoints", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving", "seeding"),
-            *("seeds", "splits"),
+            *("seeds", "splits", "placing", "batches", "states"),
         ),
         deals_out=False,
     )
@@ -208,7 +209,7 @@ def _trainers() -> Iterator[Framework]:
         "Lightning",
         "trainer.is_global_zero",
         device="self.device",
-        leaves=("downloads", "loggers", "loop", "placing", "saving", "seeds", "splits"),
+        leaves=("downloads", "loggers", "loop", "placing", "saving", "seeds", "splits", "checkpoints"),
         told_devices=True,
         places=True,
         passes_attributes=True,
@@ -223,9 +224,10 @@ def _trainers() -> Iterator[Framework]:
     yield Framework(
         "mmengine",
         "the runner of OpenMMLab",
-        leaves=("downloads", "folders", "loggers", "saving"),
+        leaves=("downloads", "folders", "loggers", "saving", "placing", "checkpoints"),
         deals_out=False,
         told_devices=True,
+        places=True,
     )
     yield Framework("pipeline", "pipeline parallelism")
     # Its workers have joined a process group, and what prepares models and loaders is followed.

@@ -131,6 +131,8 @@ def returns_kind(call: Call) -> Values:
         hide_rank(call.do, setting, call.args)
         return singleton(setting)
     value = value_of_kind(kind, library, call.place, call.label)
+    if isinstance(value, Rank) and library not in _SOURCES and not call.do.execution.in_body:
+        call.emit(RankAsked)
     if isinstance(value, Size) and not has_all_processes(call.given("group")):
         value = replace(value, of_part=True)
     part = next((each for each in call.given("group") or () if isinstance(each, Group)), None)

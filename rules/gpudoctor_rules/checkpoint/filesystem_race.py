@@ -28,6 +28,8 @@ from __future__ import annotations
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import ChangeFolder, lacking
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import Caught
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.waiting_ranks import others_wait
@@ -50,13 +52,15 @@ class FilesystemRace(Rule):
     looks_at = ((ChangeFolder, "may_race"),)
 
     def in_code(self, program: Program) -> Findings:
-        if not program.launched_in_several or program.managed_by - program.leaving("folders"):
+        starts = program.managed_by - program.leaving("folders")
+        if not program.launched_in_several or starts - {"lightning"}:
             return
         # Whoever comes later finds what was made before, and does no harm.
         told: set[tuple[Location, ...]] = set()
         before: list[ChangeFolder] = []
         for event in program.events(ChangeFolder):
-            if _races(program, event) and not _done_before(event, before) and event.led_there not in told:
+            together = not starts or _are_started(program, event)
+            if together and _races(program, event) and not _done_before(event, before) and event.led_there not in told:
                 told.add(event.led_there)
                 yield self._finding(program, event)
             before.append(event)
@@ -116,6 +120,14 @@ def _races(program: Program, event: ChangeFolder) -> bool:
         and not event.local_guards
         and event.on_one_path
         and not others_wait(program, event)
+    )
+
+
+def _are_started(program: Program, event: ChangeFolder) -> bool:
+    """Lightning starts the other processes when it trains, or is asked to: rank 0 has passed what stands before."""
+    return any(
+        each.order < event.order and (isinstance(each, Wrap) or not each.trains)
+        for each in program.events(UseManaged, Wrap)
     )
 
 

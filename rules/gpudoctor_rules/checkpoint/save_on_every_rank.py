@@ -39,7 +39,7 @@ from gpudoctor.lint.events.files import Load, ReadFile, Save, lacking
 from gpudoctor.lint.events.knowledge import LoopRun, Prepare
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.own_readings import apart_by_clocks_alone
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
 from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument, Source, Under
@@ -193,7 +193,8 @@ def _by_itself(program: Program, save: Save) -> bool:
     known = known and program.managed_by <= program.leaving("saving")
     # Of a loop that the program has written itself, a framework may be used for its device alone.
     wrapped = program.has(Wrap) or any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
-    trained = wrapped or program.has(LoopRun) or any(each.managed for each in program.events(Backward))
+    averages = (getattr(each.optimizer, "averaging", False) for each in program.events(OptimizerStep))
+    trained = wrapped or program.has(LoopRun) or any(each.managed for each in program.events(Backward)) or any(averages)
     return known and (trained if save.whole else not save.by_an_object)
 
 

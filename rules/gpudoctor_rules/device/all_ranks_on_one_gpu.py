@@ -82,7 +82,7 @@ class AllRanksOnOneGpu(Rule):
 
     def in_code(self, program: Program) -> Findings:
         if devices_managed(program):
-            yield from self._beside_framework(program)
+            yield from self._beside_own(program)
             return
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
         if not several_choose(program) or started_by_hand(program):
@@ -98,6 +98,7 @@ class AllRanksOnOneGpu(Rule):
             return
         found = first_choice(program)
         if found is None:
+            yield from self._beside_own(program) if on_own_gpus(program) else ()
             return
         event, device = found
         chosen = device.chosen_by
@@ -129,8 +130,8 @@ class AllRanksOnOneGpu(Rule):
             severity=Severity.WARNING,
         )
 
-    def _beside_framework(self, program: Program) -> Findings:
-        """A framework gives each rank a GPU, and the program puts something of its own on the first one."""
+    def _beside_own(self, program: Program) -> Findings:
+        """Each rank has a GPU, from a framework perhaps, and the program puts something on the first one."""
         if not program.launched_in_several or one_visible(program):
             return
         placed: Iterator[Move | DeviceUsed] = program.events(Move, DeviceUsed)
@@ -141,6 +142,7 @@ class AllRanksOnOneGpu(Rule):
         device = event.device if isinstance(event, DeviceUsed) else certain_device(event.device)
         number = device.literal_index if isinstance(device, Device) else 0
         model = isinstance(event, Move) and isinstance(event.subject.core, Module)
+        own = own_device(program)
         subject = f"`{event.subject.label}`" if isinstance(event, Move) and event.subject.label else "This tensor"
         cost = (
             "all of them crowd that one, which runs out of memory"
@@ -150,7 +152,7 @@ class AllRanksOnOneGpu(Rule):
         yield self.found(
             event.location,
             f"{subject} is put on `cuda:{number}` by every rank, though each has a GPU of its own: {cost}.",
-            remedy=f"Name no number: take `{own_device(program) or 'x.device'}`, or the device of what it meets.",
+            remedy=f"Name no number: take {f'`{own}`, or ' if own else ''}the device of what it meets.",
             because=[("the device is named here", device.place if isinstance(device, Device) else None)],
             severity=Severity.WARNING,
         )

@@ -60,13 +60,14 @@ class OneProcessLaunch(Rule):
             if starter is not None and launch.launcher is StartedBy.PYTHON:
                 yield from self._of_tasks(launched, file, launch, starter)
             # `srun` and `mpirun` start it several times, and whoever offers one GPU wants one process.
-            if launch.starters or _on_one_gpu(launch) or launch.script is None:
+            alone = launch.tasks_per_node == 1 and all(each.name == "srun" for each in launch.starters)
+            if not alone or _on_one_gpu(launch) or launch.script is None:
                 continue
             if is_of_torch(launch) and launch.processes != 1:
                 yield from self._of_switch(launched, file, launch)
             elif is_of_torch(launch) and not _also_in_several(file, launch):
                 yield from self._of_torchrun(launched, file, launch)
-            elif launch.launcher is StartedBy.PYTHON:
+            elif launch.launcher is StartedBy.PYTHON and not launch.starters:
                 yield from self._of_python(launched, file, launch)
 
     def _of_torchrun(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Findings:

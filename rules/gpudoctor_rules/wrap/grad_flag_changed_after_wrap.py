@@ -119,13 +119,14 @@ def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
 
 
 def _frozen(program: Program, flag: GradientFlag, order: int) -> bool:
-    """The layers that the flag is about were frozen at a moment of the program."""
-    core = flag.module.core
+    """The layers that the flag is about were frozen at a moment of the program, or some of them, where it frees all."""
+    core, before = flag.module.core, [each for each in program.events(GradientFlag) if each.order < order]
     # Of a model that is frozen but for some layers it is not known whether these are among them.
-    earlier = [
-        each for each in program.events(GradientFlag) if each.order < order and core in program.within(each.module)
-    ]
-    return bool(earlier) and earlier[-1].on is False
+    earlier = [each for each in before if core in program.within(each.module)]
+    if earlier:
+        return earlier[-1].on is False
+    parts = {each.module.core: each.on for each in before if each.module.core in program.within(core)}
+    return flag.on is True and False in parts.values()
 
 
 def _joined_later(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:

@@ -31,9 +31,15 @@ class Trainer:
         max_duration=None,
         eval_dataloader=None,
         callbacks=None,
+        find_unused_parameters=False,
+        deepspeed_config=None,
+        fsdp_config=None,
+        parallelism_config=None,
         **more,
     ):
-        self.model = model
+        wrapped = possibly(deepspeed_config is not None) or possibly(fsdp_config is not None)
+        self._searches = None if wrapped or possibly(parallelism_config is not None) else find_unused_parameters
+        self.model = self.state.model = model
         self.train_dataloader = train_dataloader
         self.optimizer = optimizers
         self.eval_dataloader = eval_dataloader
@@ -42,7 +48,7 @@ class Trainer:
         loader = train_dataloader if possibly(train_dataloader is not None) else self.train_dataloader
         if surely(self.optimizer is None):
             self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-        model = self._prepare(self.model)
+        model = self.state.model = self._prepare(self.model)
         self._tell("fit_start")
         for _epoch in range(self.state.max_duration):
             self._tell("epoch_start")
