@@ -149,7 +149,7 @@ def _frameworks() -> Iterator[Framework]:
         several=True,
         leaves=(
             *("downloads", "epochs", "folders", "loaders", "loggers", "processes", "saving", "seeding", "seeds"),
-            *("splits", "groups", "placing", "wrapping", "batches", "checkpoints", "loop"),
+            *("splits", "groups", "placing", "wrapping", "batches", "checkpoints"),
         ),
         deals_out=False,
         wraps_by="a `deepspeed.initialize` of its own",
