@@ -17,8 +17,8 @@ from gpudoctor.record import replace
 from gpudoctor.run.fatal_stacks import fatal_of
 from gpudoctor.run.places import is_own
 from gpudoctor.run.protocol import FATAL
-from gpudoctor.run.recording import Crash, Fatal, Pass, Process, RecordedOption, Recording, StackFrame
-from gpudoctor.run.recording.call_counts import RecordedCollective
+from gpudoctor.run.recording import Crash, Fatal, Pass, Process, Recording, StackFrame
+from gpudoctor.run.recording.call_counts import RecordedCollective, RecordedOption
 
 T = TypeVar("T")
 JsonLine = dict[str, Any]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor.cli.run_report import compared
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules, load
 from gpudoctor.run.outcome import unexplained
@@ -130,6 +130,21 @@ def test_a_rank_that_caught_the_loss_of_another_did_not_wait_where_it_ended() ->
     assert list(sizes.in_run(left)) == []
     (found,) = rounds.in_run(left)
     assert "rank 0 in the averaging of gradients" in found.message
+
+
+def test_a_wait_in_a_helper_is_told_where_lint_finds_it() -> None:
+    """Who calls the helper on one rank acts there; a line that only led to a finding is none."""
+    caller = Location("train.py", 40, 5)
+    stack = tuple(StackFrame(place, "f", own=True) for place in (Location("train.py", 50), caller, PLACE))
+    run = _crashed(PEER)
+    crash = replace(run.ranks[0].crash, frames=stack)
+    run = replace(run, ranks=(replace(run.ranks[0], crash=crash), replace(run.ranks[1], fatal=Fatal("Aborted", ()))))
+    rule = load(next(card for card in find_rules().cards if card.code == "GPU501"))
+    led = Related("here", Location("train.py", 50))
+    lint = Finding("GPU501", "a-rule", Severity.ERROR, "It is so.", caller, related=(led,))
+    (found,) = rule.in_run(run.beside([lint]))
+    assert found.location == caller
+    assert PLACE in [each.location for each in found.related]
 
 
 def test_who_left_by_itself_is_told_with_the_line() -> None:

@@ -22,6 +22,7 @@ from gpudoctor.run.recording.call_counts import (
     Logger,
     Loss,
     RecordedCollective,
+    RecordedOption,
     SteppedEarly,
     Subgroup,
     Sum,
@@ -198,14 +199,6 @@ class Failure:
     text: str
     step: int
     at: float
-    place: Location | None
-
-
-@dataclass(frozen=True)
-class RecordedOption:
-    """What the option for the local rank said when training began; None where it was no number."""
-
-    value: int | None
     place: Location | None
 
 
@@ -634,23 +627,27 @@ class Recording:
     is."""
     suspected_at: frozenset[tuple[str, str, int]] = frozenset()
     """The same with the lines that they name: code, the file's real path, line."""
+    stands_at: frozenset[tuple[str, str, int]] = frozenset()
+    """Those of these lines at which a finding stands: others led there."""
     virtual: bool = False
     """Its GPUs were virtual: where tensors live and what ranks exchange is true, times and memory are not."""
     skipped_kernels: tuple[str, ...] = ()
     """Modules that a stand-in replaced, which computes nothing."""
 
-    def beside(self, findings: Iterable[Finding]) -> Recording:
+    def beside(self, findings: Sequence[Finding]) -> Recording:
         """The same with what lint finds in the program: each line that a finding names, and those that led to it."""
-        lines = frozenset(
-            (finding.code, os.path.realpath(place.path), place.line)
-            for finding in findings
-            for place in (finding.location, *(each.location for each in finding.related))
-        )
-        return replace(self, suspected=frozenset(code for code, *_ in lines), suspected_at=lines)
+        here = frozenset(_line_of(each.code, each.location) for each in findings)
+        there = (_line_of(each.code, one.location) for each in findings for one in each.related)
+        codes = frozenset(each.code for each in findings)
+        return replace(self, suspected=codes, suspected_at=here.union(there), stands_at=here)
 
     def suspects(self, code: str, place: Location) -> bool:
-        """Lint finds this at the line."""
-        return (code, os.path.realpath(place.path), place.line) in self.suspected_at
+        """A finding of lint names the line."""
+        return _line_of(code, place) in self.suspected_at
+
+    def finds(self, code: str, place: Location) -> bool:
+        """A finding of lint stands at the line."""
+        return _line_of(code, place) in self.stands_at
 
     @cached_property
     def timed_ranks(self) -> tuple[Process, ...]:
@@ -789,6 +786,10 @@ class Recording:
                 continue
             if crash.type.endswith(QUOTES_ITS_RANK) or not crash.type.endswith(OF_LAUNCHERS):
                 yield each, crash
+
+
+def _line_of(code: str, place: Location) -> tuple[str, str, int]:
+    return code, os.path.realpath(place.path), place.line
 
 
 def _goes_on(rank: Process, here: Pass, over: Pass) -> bool:

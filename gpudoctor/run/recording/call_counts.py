@@ -71,6 +71,14 @@ class Fetch:
 
 
 @dataclass(frozen=True)
+class RecordedOption:
+    """What the option for the local rank said when training began; None where it was no number."""
+
+    value: int | None
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class Compiled:
     """`torch.compile` was called here first."""
 

@@ -30,13 +30,18 @@ class Stuck:
     at: Location
     message: str
     because: tuple[tuple[str, Location | None], ...]
+    on_the_way: tuple[Location, ...] = ()
+    """The calls of the program that led to `at`, the innermost first."""
 
 
 def standstill(rule: Rule, recording: Recording, remedy: str) -> Findings:
     """The mistake of this rule, where it is what ended the progress of the ranks."""
     left = _stuck(recording)
     if left is not None and left.code == rule.code:
-        yield rule.found(left.at, left.message, remedy=remedy, because=left.because)
+        # A helper may be right for others: lint has found where the author acts.
+        at = next((place for place in left.on_the_way if recording.finds(rule.code, place)), left.at)
+        called = (("it waits in this call", left.at),) if at != left.at else ()
+        yield rule.found(at, left.message, remedy=remedy, because=(*called, *left.because))
 
 
 def _stuck(recording: Recording) -> Stuck | None:
@@ -79,6 +84,7 @@ def _stuck(recording: Recording) -> Stuck | None:
         f"Rank {first.rank} waits in {what} for the others forever: {_elsewhere(others, gone)}"
         f"{', of another group, and both belong to both' if crossing else ''}.",
         tuple((f"rank {each.rank} is here", each.place) for each in others),
+        _own_calls(first.stack),
     )
 
 
@@ -157,7 +163,7 @@ def _torn(recording: Recording) -> Stuck | None:
         return _met(waited, apart[0], recording)
     why = f"{_names(dead)} met another one, and was ended for it" if dead else f"{_names(gone)} had ended without it"
     message = f"Rank {rank.rank} waited in {_in_words(waited[0])} when {why}."
-    return Stuck(_code(waited[0], recording), waited[2], message, _left_by_exit(gone))
+    return Stuck(_code(waited[0], recording), waited[2], message, _left_by_exit(gone), _last_calls(rank))
 
 
 def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck | None:
@@ -172,7 +178,7 @@ def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck 
     else:
         return None
     message = f"Rank {rank.rank} waited in {_in_words(kind)} when {_names(gone)} had {how}."
-    return Stuck(code, crash.place, message, _left_by_exit(gone))
+    return Stuck(code, crash.place, message, _left_by_exit(gone), _last_calls(rank))
 
 
 def _left_by_exit(gone: Sequence[Process]) -> tuple[tuple[str, Location | None], ...]:
@@ -197,7 +203,17 @@ def _met(waited: _Stand, ended: _Stand, recording: Recording) -> Stuck:
         f"these do not fit together, and gloo ended rank {ended[1].rank} for it."
     )
     because = ((f"rank {other[1].rank} was here", other[2]),)
-    return Stuck(_code(first[0], recording), first[2], message, because)
+    return Stuck(_code(first[0], recording), first[2], message, because, _last_calls(first[1]))
+
+
+def _own_calls(stack: Iterable[StackFrame]) -> tuple[Location, ...]:
+    return tuple(frame.location for frame in stack if frame.own)
+
+
+def _last_calls(rank: Process) -> tuple[Location, ...]:
+    """Those of the program in which the rank ended, the innermost first."""
+    end = rank.crash or rank.fatal
+    return _own_calls(end.frames[::-1]) if end is not None else ()
 
 
 def _in_words(kind: str) -> str:

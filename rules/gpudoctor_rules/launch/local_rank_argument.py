@@ -64,7 +64,8 @@ from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
-    from gpudoctor.run.recording import Process, RecordedOption
+    from gpudoctor.run.recording import Process
+    from gpudoctor.run.recording.call_counts import RecordedOption
 
 REMEDY = (
     "Declare both spellings and take the default from the environment: "
