@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from gpudoctor.logs.endings import CUT, SIGKILL
 from gpudoctor.logs.error_texts import OF_LAUNCHERS, meaning_of
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
-from gpudoctor.logs.log_facts import CollectiveStack, LogFact, LoggedCrash, Notice, ProcessExit, Timeout
+from gpudoctor.logs.log_facts import CollectiveStack, LogFact, LoggedCrash, LoggedFrame, Notice, ProcessExit, Timeout
 from gpudoctor.logs.logged_failure import LoggedFailure
 from gpudoctor.logs.speakers import Speaker
 from gpudoctor.logs.tracebacks import STARTS_PYTHON
@@ -37,8 +38,6 @@ _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 _COMMAND_OF_LAUNCHER = re.compile(rf"Command {STARTS_PYTHON}")
 _HANDLERS = ("sigkill_handler", "sigterm_handler", "_terminate_process_handler")
 """What launchers do when they are told to end, in which they may fail."""
-_TELLING_CALLS = 2
-"""So many in a row are the same in processes that fail alike only."""
 _KILLED = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -56,22 +55,26 @@ def failures_of(facts: Sequence[LogFact]) -> list[LoggedFailure]:
     return found or ended[:1]
 
 
-def _with_first_calls(facts: Sequence[LogFact]) -> list[LogFact]:
-    """Where the log has the last calls of a traceback only, those before them are of one that goes through the same."""
-    crashes = [fact for fact in facts if isinstance(fact, LoggedCrash)]
-    return [_continued(fact, crashes) if isinstance(fact, LoggedCrash) else fact for fact in facts]
+def _with_first_calls(facts: Sequence[LogFact]) -> Sequence[LogFact]:
+    """Where the log has the last calls of a traceback only, those before them are of one that goes through the same:
+    two calls in a row that are the same are so in processes that fail alike."""
+    if not any(isinstance(fact, LoggedCrash) and _lacks_first_calls(fact) for fact in facts):
+        return facts
+    before: dict[tuple[LoggedFrame, ...], tuple[LoggedFrame, ...]] = {}
+    for fact in facts:
+        if isinstance(fact, LoggedCrash) and fact.place is not None:
+            for number, two in enumerate(pairwise(fact.frames)):
+                before.setdefault(two, fact.frames[:number])
+    return [_continued(fact, before) if isinstance(fact, LoggedCrash) else fact for fact in facts]
 
 
-def _continued(crash: LoggedCrash, others: Sequence[LoggedCrash]) -> LoggedCrash:
-    if not crash.headless or len(crash.frames) < _TELLING_CALLS or crash.place is not None:
-        return crash
-    begin = crash.frames[:_TELLING_CALLS]
-    for other in others:
-        if other.place is not None and begin[0] in other.frames:
-            first = other.frames.index(begin[0])
-            if other.frames[first : first + _TELLING_CALLS] == begin:
-                return replace(crash, frames=(*other.frames[:first], *crash.frames))
-    return crash
+def _lacks_first_calls(crash: LoggedCrash) -> bool:
+    return crash.headless and len(crash.frames) > 1 and crash.place is None
+
+
+def _continued(crash: LoggedCrash, before: Mapping[tuple[LoggedFrame, ...], tuple[LoggedFrame, ...]]) -> LoggedCrash:
+    first = before.get(crash.frames[:2], ()) if _lacks_first_calls(crash) else ()
+    return replace(crash, frames=(*first, *crash.frames)) if first else crash
 
 
 def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
