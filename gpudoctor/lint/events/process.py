@@ -222,6 +222,13 @@ class NameMissing(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupAsked(Event):
+    """Torch is asked for the rank or the size of the default process group, where there is none: a ValueError."""
+
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class RankAsked(Event):
     """The program itself asks a framework which rank it is, or whether it is the first: what one process need not."""
 

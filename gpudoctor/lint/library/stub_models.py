@@ -11,7 +11,16 @@ from itertools import chain
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, ModuleState, TensorState, WrapperState
+from gpudoctor.lint.domain.abstract_state import (
+    NO,
+    PROCESS,
+    YES,
+    ManagerState,
+    ModuleState,
+    ProcessState,
+    TensorState,
+    WrapperState,
+)
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
@@ -24,7 +33,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.collective import Collective, as_exchanged
 from gpudoctor.lint.events.files import ReadFile, as_path
-from gpudoctor.lint.events.process import RankAsked, ReadOwn
+from gpudoctor.lint.events.process import GroupAsked, RankAsked, ReadOwn
 from gpudoctor.lint.events.reporting import Scored, StartLogger
 from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync, UnscaleGradients
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
@@ -130,6 +139,9 @@ def returns_kind(call: Call) -> Values:
         setting = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
         hide_rank(call.do, setting, call.args)
         return singleton(setting)
+    of_group = call.name in ("torch.distributed.get_rank", "torch.distributed.get_world_size")
+    if of_group and call.do.flag(PROCESS, ProcessState.group) is NO:
+        call.emit(GroupAsked, call=call.name.rpartition(".")[2])
     value = value_of_kind(kind, library, call.place, call.label)
     if isinstance(value, Rank) and library not in _SOURCES and not call.do.execution.in_body:
         call.emit(RankAsked)

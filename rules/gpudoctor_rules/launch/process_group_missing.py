@@ -3,8 +3,9 @@
 ## What goes wrong
 
 The ranks of a training job (its processes, one for each GPU) find each other in a *process group*, which
-`init_process_group` makes. Collectives such as `barrier` and `all_reduce`, `DistributedDataParallel` and a
-`DistributedSampler` that is not told its rank need it, and end the program where there is none:
+`init_process_group` makes. Collectives such as `barrier` and `all_reduce`, `DistributedDataParallel`, a
+`DistributedSampler` that is not told its rank, `get_rank` and `get_world_size` need it, and end the program where there
+is none:
 `ValueError: Default process group has not been initialized, please make sure to call init_process_group.` Some programs
 make the group only when they are started on several GPUs and forget the switch at one collective: they run with
 `torchrun` and crash with plain `python`.
@@ -37,7 +38,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.process import Caught, GroupAsked, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import AtEnd, Before, Code, Imported, Repair
@@ -51,7 +52,7 @@ class ProcessGroupMissing(Rule):
     errors = NO_GROUP
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
-    needs = (Collective, InitGroup, MakeSampler, Wrap)
+    needs = (Caught, Collective, GroupAsked, InitGroup, MakeSampler, Wrap)
     crash = CrashText(
         "Default process group has not been initialized",
         remedy="Call `torch.distributed.init_process_group` before this, at the start of each process.",
@@ -65,7 +66,7 @@ class ProcessGroupMissing(Rule):
         # A group may be made anywhere: the claim needs the whole program.
         if not program.absence() or _makes_group(program):
             return
-        events = program.events(Collective, MakeSampler, Wrap)
+        events = program.events(Collective, GroupAsked, MakeSampler, Wrap)
         # The first one ends the program.
         first = next((event for event in events if _without_group(event) and _certain(program, event)), None)
         # A module that is not at hand may be the one that makes it, whatever it is called.
@@ -114,6 +115,8 @@ def _without_group(event: Event) -> bool:
         return event.is_ddp and event.group_exists is False
     if isinstance(event, MakeSampler):
         return event.lacks_group
+    if isinstance(event, GroupAsked):
+        return True
     # Some rank's barrier in a shared helper does not make a program of one process one of several.
     return isinstance(event, Collective) and event.group_exists is False and not event.rank_guards
 
@@ -126,6 +129,11 @@ def _certain(program: Program, event: Event) -> bool:
     """
     if event.condition.divergence & Divergence.UNREAD:
         return False
+    # `try: rank = dist.get_rank()` is for one process.
+    if isinstance(event, GroupAsked) and any(
+        each.tries(event) and each.takes("ValueError") for each in program.events(Caught)
+    ):
+        return False
     asked = (literal.atom.place for literal in event.condition)
     if any(place is not None and place.path != program.entry for place in asked):
         return False
@@ -133,7 +141,7 @@ def _certain(program: Program, event: Event) -> bool:
 
 
 def _what(event: Event) -> str:
-    if isinstance(event, Collective):
+    if isinstance(event, (Collective, GroupAsked)):
         return f"`{event.call}`"
     return "`DistributedDataParallel`" if isinstance(event, Wrap) else "`DistributedSampler` without `rank`"
 
