@@ -369,6 +369,8 @@ class Evaluator(ExecutionState, LibraryContext):
         # Those of each further round do the same once more, and know nothing of those before.
         if any(loop.repeats for loop in self.open_loops):
             return
+        if self.world_unasked is LaunchWorld.TORCHRUN:
+            self.to_cluster |= set(self._open_switches())
         # A spawned process shares no memory: what it changes is gone for its parent. It has no part in a loop that
         # starts one after the other.
         with self.fork(self.path), Within(self, started_here=True, open_loops=()):

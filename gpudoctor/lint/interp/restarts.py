@@ -174,6 +174,7 @@ class AssumedLaunch(Position):
         "or_spawn": "Of a launcher's rank: where the program starts its ranks itself, it was started for that.",
         "refinements": "Assumptions for the next attempt.",
         "tasks_of": "What starts the ranks in the place of `torchrun`, and names them in its own way: `srun`.",
+        "to_cluster": "Tests that lead to a job that a cluster does, not this program.",
         "without_group": "Executed for what it does in one process: of no use where it makes a group all the same.",
         "world_matters": "Something has asked how the program is launched: in another world it might go another way.",
     }
@@ -191,6 +192,7 @@ class AssumedLaunch(Position):
         self.tasks_of = ""
         self.refinements: dict[Hashable, bool] = {}
         self.granted: set[Hashable] = set()
+        self.to_cluster: set[Hashable] = set()
         self.choices = Choices()
 
     @property
@@ -256,7 +258,10 @@ class AssumedLaunch(Position):
     def _open_switches(self) -> dict[Hashable, bool]:
         """The answers of the user's that lead here, of which nothing is assumed."""
         # Who returned before is another run: `if not args.distributed: train(); return`.
-        return open_switches((*self.enclosing, *self.path.literals), self.assumptions)
+        fresh = open_switches((*self.enclosing, *self.path.literals), self.assumptions)
+        # What hands a job to a cluster turns nothing on in it: `if args.cluster: submit(train) else: mp.spawn(train)`.
+        left = self.to_cluster if self.started_here else ()
+        return {key: holds for key, holds in fresh.items() if key not in left}
 
     def assume(self, literal: Literal) -> None:
         """Options decide between a GPU and the CPU: begin again with what they are when none is given."""
@@ -326,13 +331,16 @@ def _left_of(here: Sequence[_WaitingWrap], path: Condition) -> dict[Hashable, bo
 
 def asks_for_one(literal: Literal) -> bool:
     """It holds where there is one of something: `processes == 1`, `not processes > 1`, whichever of two settings says
-    how many processes there are."""
+    how many processes there are, and whatever else has to hold."""
     key, bound = literal.atom.key, literal.atom.bound
     if isinstance(key, OneOf):
         return all(
             isinstance(each, Truth) and asks_for_one(each.literal if literal.holds else each.literal.negated())
             for each in key.values
         )
+    together = literal.atom.every if literal.holds else tuple(each.negated() for each in literal.atom.none)
+    if together:
+        return any(map(asks_for_one, together))
     return isinstance(bound, Inequality) and (bound.kind, bound.number, literal.holds) in _ONE
 
 

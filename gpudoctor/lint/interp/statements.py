@@ -177,7 +177,14 @@ def _trains_on_other_side(m: Evaluator, node: ast.If) -> bool:
 def _starts_ranks(m: Evaluator, body: list[ast.stmt]) -> bool:
     """A statement of it is a call of `mp.spawn` or its like."""
     calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
-    names = (_library_name(m, each, dict(imported_names(body))) for each in calls)
+    if not calls:
+        return False
+    known = dict(imported_names(body))
+    for each in body:
+        # `start = torch.multiprocessing.start_processes`
+        if isinstance(each, ast.Assign) and isinstance(target := each.targets[0], ast.Name):
+            known[target.id] = _library_name(m, each.value, known)
+    names = (_library_name(m, each, known) for each in calls)
     return any(answer(name) for name in names if name for answer in HOOKS.starts_ranks)
 
 

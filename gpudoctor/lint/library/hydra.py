@@ -7,14 +7,15 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Function, Partial, function_of
-from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Text, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.symbols import CallResult, Setting
+from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Text, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.library.dynamic_import import named, named_in_files
 from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.written_settings import OpenedFile
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 _COMPOSED = "what hydra composes"
+_FOLDER = "where hydra looks"
 _TARGET = "_target_"
 
 
@@ -22,14 +23,39 @@ _TARGET = "_target_"
 def _main(call: Call) -> Values:
     """`@hydra.main(config_path="conf", config_name="train")`: what is composed of these files, until it decorates."""
     call.do.set_entry(PROCESS, ProcessState.declared, _COMPOSED, singleton(Const(None)))
-    made = _composed(call, _folder(call) or ".", call.text(1, "config_name"))
+    made = _composed(call, _folder(call.arg(0, "config_path")) or ".", call.text(1, "config_name"))
     if made is not None:
         call.do.set_entry(PROCESS, ProcessState.declared, _COMPOSED, made)
     return call.unknown(CallResult(call.name, call.place), "a decorator", escaped_from=call.name)
 
 
-def _folder(call: Call) -> str | None:
-    folder = single_of(call.arg(0, "config_path"))
+@MODELS.callable(
+    "hydra.initialize", "hydra.initialize_config_dir", "hydra.initialize_config_module",
+    "hydra.experimental.initialize", "hydra.experimental.initialize_config_dir",
+)  # fmt: skip
+def _initialized(call: Call) -> Values:
+    """`initialize_config_module("project.conf")` says where `compose` finds its files."""
+    names = ("config_path", "config_dir", "config_module")
+    folder = _folder(next(filter(None, (call.arg(0, name) for name in names)), None)) or "."
+    if call.name.endswith("_module"):
+        folder = folder.replace(".", "/")
+    call.do.set_entry(PROCESS, ProcessState.declared, _FOLDER, singleton(Const(folder)))
+    return NOT_ANSWERED
+
+
+@MODELS.callable("hydra.compose", "hydra.experimental.compose")
+def _compose(call: Call) -> Values:
+    """`compose(config_name=args.config)` reads one that the program is usually given where nobody says which."""
+    folder = text_of(single_of(call.do.entry(PROCESS, ProcessState.declared, _FOLDER))) or "."
+    name, given = call.text(0, "config_name"), single_of(call.arg(0, "config_name"))
+    if name is None and isinstance(given, Unknown) and isinstance(given.term, Setting):
+        usual = call.do.modules.usual_settings(given.term.name, f"{folder}/", ".yaml", (".yaml",))
+        name = usual[0].partition(f"/{folder}/")[2] if usual is not None else None
+    return _composed(call, folder, name) or NOT_ANSWERED
+
+
+def _folder(given: Values | None) -> str | None:
+    folder = single_of(given)
     known = text_of(folder) or (on_disk(folder) if folder is not None else None)
     if known is not None or not isinstance(folder, Text):
         return known
@@ -67,13 +93,14 @@ def _instantiate(call: Call) -> Values:
         return named_in_files(call)
     own = {name: values for name, values in call.keywords.items() if not name.startswith("_") and name != "config"}
     besides = Arguments(call.args[1:], own)
-    return call.do.for_each_value(given, lambda each: _made_of(call, each, besides), call.node)
+    recursive = call.keywords.get("_recursive_")
+    return call.do.for_each_value(given, lambda each: _made_of(call, each, besides, recursive), call.node)
 
 
-def _made_of(call: Call, settings: Value, besides: Arguments) -> Values:
+def _made_of(call: Call, settings: Value, besides: Arguments, recursive: Values | None = None) -> Values:
     """The object that a section describes, or the section where it describes none."""
     entries = {text: held for key, held in possible_pairs(call.do, settings) if (text := text_of(single_of(key)))}
-    inner = entries.get("_recursive_")
+    inner = recursive or entries.get("_recursive_")
     if inner is None or inner.single != FALSE:
         entries = {name: _with_objects(call, held) for name, held in entries.items()}
     target = text_of(single_of(entries.get(_TARGET)))

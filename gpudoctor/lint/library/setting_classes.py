@@ -3,10 +3,12 @@ OmegaConf's structured configurations, pydantic."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 
-from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.contents import find_method, new_dict, note_chosen_file, possible_pairs, show_entries
+from gpudoctor.lint.domain.abstract_state import ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
+from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Class, Instance, class_of
 from gpudoctor.lint.domain.rank import as_setting
 from gpudoctor.lint.domain.symbols import Setting
@@ -106,15 +108,38 @@ def _structured_config(call: Call) -> Values:
 
 @MODELS.callable("omegaconf.OmegaConf.merge")
 def _merged(call: Call) -> Values:
-    """`OmegaConf.merge(OmegaConf.structured(Config()), loaded)` has the fields that it had, with what was loaded."""
+    """`OmegaConf.merge(OmegaConf.structured(Config()), loaded)` has the fields that it had, with what was loaded; of
+    files each is laid over those before it."""
     cls = class_of(call.first) if isinstance(call.first, Instance) else None
-    if cls is None:
+    if cls is not None:
+        made = call.do.modules.object_of_settings(cls, call.node)
+        note_opened(call.do, made)
+        return made
+    sections = [each for each in call.args if each.are(DictOf)]
+    if not sections or call.rest:
         return returns_kind(call)
-    made = call.do.modules.object_of_settings(cls, call.node)
-    note_opened(call.do, made)
+    made = reduce(partial(_laid_over, call), sections)
+    if isinstance(only := made.single, DictOf) and len(sections) < len(call.args):
+        # The command line may say more.
+        call.do.set_flag(only, SettingState.chosen_file)
+    show_entries(call.do, made)
     return made
 
 
-@MODELS.callable("omegaconf.OmegaConf.to_object")
+def _laid_over(call: Call, before: Values, after: Values) -> Values:
+    """What the second says, section by section, and what the first says of the rest."""
+    if not (isinstance(old := before.single, DictOf) and isinstance(new := after.single, DictOf)):
+        return after
+    said = dict(possible_pairs(call.do, old))
+    for key, held in possible_pairs(call.do, new):
+        said[key] = _laid_over(call, said[key], held) if key in said else held
+    made = new_dict(call.do, list(said.items()), call.node)
+    if isinstance(only := made.single, DictOf):
+        call.do.set_flag(only, ObjectState.of_settings)
+        note_chosen_file(call.do, only, (old, new))
+    return made
+
+
+@MODELS.callable("omegaconf.OmegaConf.to_object", "omegaconf.OmegaConf.to_container")
 def _as_object(call: Call) -> Values:
-    return call.args[0] if isinstance(call.first, Instance) else NOT_ANSWERED
+    return call.args[0] if isinstance(call.first, (DictOf, Instance)) else NOT_ANSWERED

@@ -55,7 +55,7 @@ def candidates(root: str, program: str, wanted: WantedFile, trees: Iterable[Iter
     for name, flag, word in _files_given(root):
         # Whoever gives a name has the program add what stands around it.
         if name == os.path.basename(program) and wanted.is_given_by(flag) and wanted.may_be(f"{word}{wanted.behind}"):
-            yield f"{wanted.before}{word}{wanted.behind}"
+            yield f"{wanted.before}{word.removesuffix(wanted.behind)}{wanted.behind}"
             yield word
     known = [(path, keys) for path, *keys in _keys_at_top(root) if wanted.fits(path)]
     read: set[str] = set()

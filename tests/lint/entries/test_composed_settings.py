@@ -119,6 +119,31 @@ def test_the_environment_says_where_the_root_is(tmp_path: Path) -> None:
     assert [each.code for each in said] == ["GPU312"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        ("", 'initialize(version_base=None, config_path="conf")\ncfg = compose(config_name="train")'),
+        ("", 'initialize_config_module("conf", version_base=None)\ncfg = compose("train")'),
+        ("--config train", 'initialize_config_module("conf")\ncfg = compose(parser.parse_args().config)'),
+    ],
+)
+def test_a_program_that_composes_itself(words: str, start: str, tmp_path: Path) -> None:
+    program = f"""
+import argparse
+from hydra import compose, initialize, initialize_config_module
+from hydra.utils import instantiate
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--config", required=True)
+{start}
+data, model = instantiate(cfg.data), instantiate(cfg.model)
+instantiate(cfg.trainer).fit(model, data)
+"""
+    files = {"train.py": program, "run.sh": f"python train.py {words}\n", "conf/trainer/gpu.yaml": SEVERAL}
+    assert _codes(tmp_path, {**FILES, **files}) == [("GPU312", "parts.py")]
+
+
 @pytest.mark.parametrize("library", ["rootutils", "pyrootutils"])
 @pytest.mark.parametrize(("mark", "found"), [("pyproject.toml", True), (".git", False)])
 def test_the_root_of_the_project_is_looked_for(library: str, mark: str, found: bool, tmp_path: Path) -> None:

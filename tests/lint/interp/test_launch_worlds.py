@@ -98,6 +98,29 @@ SPAWNED = {
             else:
                 mp.start_processes(worker, args=(gpus,), nprocs=gpus)
         """,
+    "by a cluster, one in the same process, or by a function that a name means": """
+        import argparse, random, submitit, torch.multiprocessing as mp, torch.distributed as dist
+        from hydra import compose
+        def worker(rank, size):
+            dist.init_process_group("nccl", rank=rank, world_size=size)
+            reveal(rank)  #: local rank
+        def job(size):
+            worker(submitit.JobEnvironment().global_rank, size)
+        if __name__ == "__main__":
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--gpus", type=int)
+            parser.add_argument("--cluster", action="store_true")
+            args = parser.parse_args()
+            gpus = args.gpus if args.gpus is not None else compose(config_name="train").gpus
+            port = random.randint(1000, 2000)
+            if args.cluster:
+                submitit.AutoExecutor(folder="logs").submit(job, gpus)
+            elif gpus == 1:
+                worker(0, 1)
+            else:
+                start = mp.start_processes
+                start(worker, args=(gpus,), nprocs=gpus)
+        """,
     "processes in a loop": """
         import torch.multiprocessing as mp, torch.distributed as dist
         def worker(rank, size):

@@ -273,6 +273,27 @@ SETTINGS = {
         DATA:
           ORDER: by length
         """,
+    "files that are merged section by section": """
+        import argparse
+        from omegaconf import OmegaConf
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--config", required=True)
+        args = parser.parse_args()
+        base = OmegaConf.load("base.yaml")
+        config = OmegaConf.merge(base, OmegaConf.load("own.yaml"), OmegaConf.from_cli())
+        reveal(config.net.width)  #: 64
+        reveal(config.net.name)  #: 'small'
+        reveal(config.other)  #: setting config.other
+        reveal(OmegaConf.to_container(config)["lr"])  #: 0.5
+        # file: base.yaml
+        lr: 0.5
+        net:
+          name: small
+          width: 32
+        # file: own.yaml
+        net:
+          width: 64
+        """,
     "defaults that a dictionary from a file replaces": """
         import json, toml, yaml
 
