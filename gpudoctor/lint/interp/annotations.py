@@ -21,6 +21,8 @@ from gpudoctor.lint.source.project import ModuleFile
 _OPEN = frozenset({"abc.ABC", "abc.ABCMeta", "typing.Protocol", "typing_extensions.Protocol", "enum.Enum"})
 _AROUND = frozenset({"Optional", "Annotated", "Final", "Union"})
 """`Optional[Config]` is a `Config`, if it is anything."""
+_NOT_CHOSEN = frozenset({"Callable", "ClassVar", "Type", "type"})
+"""A class or a function that stands among settings is there for the code."""
 
 
 def has_fields(cls: Class) -> bool:
@@ -71,6 +73,8 @@ def _fields(m: Evaluator, cls: Class) -> Iterator[tuple[str, Class | None]]:
         scope = _module_of(m, each)
         for statement in each.node.body:
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                if _named(statement.annotation) in _NOT_CHOSEN:
+                    continue
                 inner = annotated_class(m, statement.annotation, scope) if scope is not None else None
                 yield statement.target.id, inner if inner is not None and has_fields(inner) else None
 
@@ -91,6 +95,12 @@ def _chosen(m: Evaluator, cls: Class) -> Iterator[tuple[str, Class | None, Value
     for each in (*taken, *names.kwonlyargs):
         inner = annotated_class(m, each.annotation, init.scopes[-1]) if each.arg not in known else None
         yield each.arg, inner if inner is not None and not _is_open(inner) else None, known.get(each.arg)
+
+
+def _named(annotation: ast.expr) -> str:
+    """`Type` of `typing.Type[Net]`."""
+    node = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _module_of(m: Evaluator, cls: Class) -> Hashable | None:
@@ -136,19 +146,25 @@ def field_without_value(m: Evaluator, cls: Class, name: str, node: ast.AST) -> V
     return object_of_settings(m, inner, node, inside=(cls,))
 
 
-def as_annotated(m: Evaluator, annotation: ast.expr, values: Values, node: ast.AST) -> Values:
+def as_annotated(m: Evaluator, annotation: ast.expr, values: Values, node: ast.AST, scope: Hashable) -> Values:
     """`trainer: Trainer = instantiate(config.trainer)`: what a setting has chosen is of that class, if of no other."""
     only = values.single
-    if not isinstance(only, Unknown) or not (only.config or gives_settings(only.escaped_from)):
+    if not (isinstance(only, Unknown) and is_chosen(only)):
         return values
-    cls = annotated_class(m, annotation, m.frame.scopes[-1])
+    cls = annotated_class(m, annotation, scope)
     if cls is None or _is_open(cls) or items_held(m.state(cls, ClassState.subclasses)):
         return values
-    made = m.call(singleton(cls), Arguments((), {}, (values,)), node)
+    fields = has_fields(cls)
+    made = object_of_settings(m, cls, node) if fields else m.call(singleton(cls), Arguments((), {}, (values,)), node)
     # It may be of a class below that one, which has more.
     for told in HOOKS.opened:
         told(m, made)
     return made
+
+
+def is_chosen(value: Unknown) -> bool:
+    """Whoever starts the program has chosen it, or a library made it of what he has chosen."""
+    return value.config or gives_settings(value.escaped_from)
 
 
 def _is_open(cls: Class) -> bool:

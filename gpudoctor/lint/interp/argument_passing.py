@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, singl
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.annotations import annotated_class, has_fields, object_of_settings
+from gpudoctor.lint.interp.annotations import annotated_class, as_annotated, has_fields, is_chosen, object_of_settings
 from gpudoctor.lint.interp.attributes import option_in
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.library.library_names import RUN_COMMANDS
@@ -96,6 +96,10 @@ def bind_parameters(m: Evaluator, function: Function, arguments: Arguments, node
             bound[name] = among_the_rest(m, arguments, name, defaults.get(name), node) or _missing_argument(
                 m, function, name, arguments
             )
+    for each in (*names.posonlyargs, *names.args, *names.kwonlyargs):
+        if each.annotation is not None and type(given := bound[each.arg].single) is Unknown and is_chosen(given):
+            # `def main(config: TrainConfig)`: no more is known of what the command line has made.
+            bound[each.arg] = as_annotated(m, each.annotation, bound[each.arg], node, function.scopes[-1])
     if names.vararg:
         bound[names.vararg.arg] = singleton(TupleOf(args[len(positional) :]))
     if names.kwarg:

@@ -128,7 +128,7 @@ def _annotated(m: Evaluator, node: ast.AnnAssign) -> None:
     if node.value is not None:
         hint(m, node.target, node.value)
         values = _as_set(m, node, m.evaluate(node.value))
-        assign(m, node.target, as_annotated(m, node.annotation, values, node))
+        assign(m, node.target, as_annotated(m, node.annotation, values, node, m.frame.scopes[-1]))
 
 
 def _augmented(m: Evaluator, node: ast.AugAssign) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import find_method, known_items, pairs
-from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Library, Namespace, Partial, function_of
@@ -183,6 +183,9 @@ def _starts_rank(
 ) -> bool:
     """One process is started for each of a counter, which it is given: that is its rank from the beginning on."""
     launch = call.do.launch
+    # A rank of a job has helpers, as the workers of its loader.
+    if call.do.flag(PROCESS, ProcessState.group) is not NO:
+        return False
     # In an object as well: `Process(target=f, args=(Settings(rank=rank),))`, `Worker(rank)`.
     kept = (attributes_of(call.do, value) for value in given if isinstance(value, Instance))
     held = [*given, *chain.from_iterable(kept)]

@@ -128,6 +128,31 @@ CHOSEN = {
             reveal(trainer.fit())  #: 'fits'
         main()
         """,
+    "and handed to what says of which class it is": """
+        import tyro
+        from dataclasses import dataclass, field
+        from typing import Optional, Type
+        from methods import known
+        class Net:
+            def __init__(self, config, size):
+                self.width, self.size = config.width, size
+        @dataclass
+        class NetConfig:
+            _target: Type = field(default_factory=lambda: Net)
+            width: int = 8
+            def setup(self, **more):
+                return self._target(self, **more)
+        @dataclass
+        class TrainConfig:
+            net: NetConfig = field(default_factory=NetConfig)
+            steps: int = 10
+        def main(config: TrainConfig, other: Optional[NetConfig]):
+            reveal(config.net.setup(size=2).size)  #: 2
+            reveal((config.net.width, config.steps))  #: (setting width, setting steps)
+            reveal(other.setup(size=3).size)  #: 3
+        config = tyro.cli(tyro.extras.subcommand_type_from_defaults(known))
+        main(config, other=config.other)
+        """,
     "but for what leaves its work to others": """
         import hydra
         class Trainer:

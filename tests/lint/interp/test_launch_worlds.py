@@ -218,6 +218,20 @@ TORCHRUN = {
         dist.init_process_group("nccl", rank=rank)
         reveal((rank, local))  #: (global rank, local rank)
         """,
+    "a rank that starts helpers": """
+        import os, torch, torch.distributed as dist, torch.multiprocessing as mp
+        def feed(number, queue):
+            while True:
+                queue.put(torch.full((1,), number).cuda())
+        try:
+            dist.init_process_group("nccl")
+        except Exception:
+            os.environ["RANK"] = "0"
+        for number in range(4):
+            mp.Process(target=feed, args=(number, mp.Queue())).start()
+        rank = dist.get_rank()
+        reveal(rank)  #: global rank
+        """,
     "jobs of submitit": """
         import submitit
         import torch.distributed as dist
