@@ -54,7 +54,10 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "torch.distributed._composable", "torch.distributed.fsdp", "torch.distributed.tensor.experimental",
         "torch.distributed.tensor.parallel",
     ),
-    "hydra": ("hydra.main", "hydra.utils.call", "hydra.utils.instantiate"),
+    "hydra": (
+        "hydra.compose", "hydra.experimental", "hydra.initialize", "hydra.initialize_config_dir",
+        "hydra.initialize_config_module", "hydra.main", "hydra.utils.call", "hydra.utils.instantiate",
+    ),
     "huggingface": ("diffusers", "peft", "pytorch_pretrained_bert", "pytorch_transformers", "transformers", "trl"),
     "huggingface_datasets": ("datasets",),
     "lightning": ("lightning", "lightning_utilities", "pytorch_lightning"),
