@@ -273,6 +273,26 @@ SETTINGS = {
         DATA:
           ORDER: by length
         """,
+    "sections that an object makes objects of itself": """
+        from hydra import compose, initialize
+        from hydra.utils import instantiate
+        class Part:
+            def __init__(self, size):
+                self.size = size
+        class Net:
+            def __init__(self, part):
+                self.part = part
+        with initialize(config_path="conf"):
+            cfg = compose(config_name="train")
+        reveal(instantiate(cfg.net).part.size)  #: 3
+        reveal(instantiate(cfg.net, _recursive_=False).part["size"])  #: 3
+        # file: conf/train.yaml
+        net:
+          _target_: train.Net
+          part:
+            _target_: train.Part
+            size: 3
+        """,
     "files that are merged section by section": """
         import argparse
         from omegaconf import OmegaConf
