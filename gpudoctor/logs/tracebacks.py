@@ -32,6 +32,8 @@ _IGNORED = "Exception ignored in"
 _BOX = "│╭╰❱┃┏┗ "
 """What rich draws around a traceback."""
 _BOXED_FRAME = re.compile(r"│ (?P<path>\S+):(?P<line>\d+) in (?P<function>\S+)")
+_BOXED_PART = re.compile(r"│ ?(?P<path>[^\s│:]*/[^\s│:]*)\s*│\s*$")
+"""The begin of a path that is longer than the box is wide."""
 _NOTEBOOK_FRAME = re.compile(
     r"(?:File (?P<path>\S+?):(?P<line>\d+), in (?P<function>[\w.<>]+)|(?P<cell>Cell In ?\[\d+\]), line (?P<at>\d+)"
     r"|(?P<file>[~/]\S+\.py|<(?:ipython-input|command)-[\w-]+>) in (?P<within>[\w<>]+))"
@@ -105,6 +107,7 @@ class _OpenTraceback:
         self.named = ""
         self.called_by: LoggedCrash | None = None
         self.source, self.source_at = "", 0
+        self.boxed = ""
         self.frames: list[LoggedFrame] = []
         self.unnumbered: tuple[str, str] | None = None
         self.indent = 0
@@ -320,9 +323,12 @@ class TracebackReader:
 
     def _inside(self, opened: _OpenTraceback, by: Speaker, text: str, at: LogPlace) -> None:
         if found := _FRAME.match(text) or _BOXED_FRAME.search(text):
-            frame = LoggedFrame(found["path"], int(found["line"]), found["function"] or "")
+            frame = LoggedFrame(opened.boxed + found["path"], int(found["line"]), found["function"] or "")
             opened.add(frame, len(text) - len(text.lstrip(" ")))
+            opened.boxed = ""
             return
+        part = _BOXED_PART.search(text) if "│" in text else None
+        opened.boxed = opened.boxed + part["path"] if part is not None else ""
         text = text.removeprefix(" " * opened.indent)
         if opened.notebook(text):
             return

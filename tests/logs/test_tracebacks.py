@@ -48,6 +48,20 @@ def test_a_traceback_in_a_box(tmp_path: Path) -> None:
     assert "has failed" in (first.meaning.means if first.meaning else "")
 
 
+def test_a_path_that_is_longer_than_its_box(tmp_path: Path) -> None:
+    boxed = (
+        "╭──────── Traceback (most recent call last) ─────────╮\n"
+        "│ /home/somebody/projects/segmentation/experiments/tr │\n"
+        "│ ain.py:33 in main                                   │\n"
+        "│                                                     │\n"
+        "│ ❱ 33 │   loss = step(batch)                         │\n"
+        "╰─────────────────────────────────────────────────────╯\n"
+        "ValueError: no batch\n"
+    )
+    first = read(tmp_path, boxed).first
+    assert (first.place.path, first.place.line) == ("/home/somebody/projects/segmentation/experiments/train.py", 33)
+
+
 def test_an_error_without_a_traceback_is_not_sure(tmp_path: Path) -> None:
     found = read(tmp_path, "step 1\nValueError: no such file, will try again\nstep 2\n")
     assert not found.sure
