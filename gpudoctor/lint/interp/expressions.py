@@ -350,24 +350,16 @@ def _conditional(m: Evaluator, node: ast.IfExp) -> Values:
 
 
 def _tuple(m: Evaluator, node: ast.Tuple) -> Values:
-    items: list[Values] = []
-    for element in node.elts:
-        if isinstance(element, ast.Starred):
-            inner = m.evaluate(element.value)
-            known = known_items(m, inner.single)
-            # `*args` of unknown length: any of them may be at any position.
-            if known is None:
-                return new_list(m, [items_of(m, inner, element)], node, exact=False)
-            items.extend(known)
-        else:
-            items.append(m.evaluate(element))
-    return new_tuple(m, items, node)
+    items, exact = _elements(m, node.elts)
+    # Behind `*args` of unknown length, any of them may be at any position.
+    return new_tuple(m, items, node) if exact else new_list(m, items, node, exact=False)
 
 
-def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
+def _elements(m: Evaluator, elements: list[ast.expr]) -> tuple[list[Values], bool]:
+    """What is written between the brackets, and whether it is known where each of it stands."""
     items: list[Values] = []
     exact = True
-    for element in node.elts:
+    for element in elements:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
             known = known_items(m, inner.single)
@@ -375,6 +367,11 @@ def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
             items.extend(known if known is not None else [items_of(m, inner, element)])
         else:
             items.append(m.evaluate(element))
+    return items, exact
+
+
+def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
+    items, exact = _elements(m, node.elts)
     if isinstance(node, ast.Set):
         items, distinct = in_a_set(items)
         exact = exact and distinct

@@ -93,7 +93,7 @@ def _asked_of_one(call: Call) -> Values:
     return call.unknown(Anonymous("process", call.place), "what another process returns", escaped_from=_REMOTE)
 
 
-@MODELS.callable(f"{_REMOTE}.options")
+@MODELS.callable(f"{_REMOTE}.options", "ray.get")
 def _with_options(call: Call) -> Values:
     return call.args[0] if call.args else NOT_ANSWERED
 
@@ -122,8 +122,3 @@ def _begun(call: Call) -> Values:
     if not call.do.launch.launcher_matters:
         call.do.launch.start_ranks()
     return singleton(NONE)
-
-
-@MODELS.callable("ray.get")
-def _got(call: Call) -> Values:
-    return call.args[0] if call.args else NOT_ANSWERED

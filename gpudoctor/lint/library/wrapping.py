@@ -391,11 +391,13 @@ def _mark_forward_method(call: Call[Wrapper]) -> Values:
 
 
 @MODELS.method(Wrapper, "no_sync", "join")
-def _no_sync(call: Call[Wrapper]) -> Values:
+@MODELS.method(Unknown, "no_sync", "set_requires_gradient_sync")
+def _no_sync(call: Call[Wrapper | Unknown]) -> Values:
+    """Also of a model that code made which was not read, or of its parts: `part.set_requires_gradient_sync(last)`."""
     # `join()` shadows collectives of ranks that ran out of batches; `no_sync()` skips the all-reduce.
-    if call.name == "no_sync":
+    if call.name != "join":
         call.emit(GradientSync, target=call.receiver, call=call.name)
-    return singleton(ContextManager(f"torch.{call.name}", call.receiver))
+    return singleton(ContextManager(f"torch.{call.name}", call.receiver) if "set_" not in call.name else NONE)
 
 
 @MODELS.method(Wrapper, "clip_grad_norm_")
@@ -403,20 +405,6 @@ def _clip(call: Call[Wrapper]) -> Values:
     """FSDP adds up the norms of all shards."""
     call.emit(ClipGradients, call=call.name, modules=frozenset({call.receiver.core}), of_all_shards=True)
     return singleton(Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.GRADIENT))
-
-
-@MODELS.method(Unknown, "no_sync")
-def _unknown_no_sync(call: Call[Unknown]) -> Values:
-    """`model.no_sync()` of a model that code made which was not read."""
-    call.emit(GradientSync, target=call.receiver, call=call.name)
-    return singleton(ContextManager("torch.no_sync", call.receiver))
-
-
-@MODELS.method(Unknown, "set_requires_gradient_sync")
-def _unknown_sync(call: Call[Unknown]) -> Values:
-    """`for part in model.modules(): part.set_requires_gradient_sync(last)`."""
-    call.emit(GradientSync, target=call.receiver, call=call.name)
-    return singleton(NONE)
 
 
 @MODELS.setter(Wrapper)
