@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpudoctor.diagnostic import Finding, Location, Problem, Severity
-from gpudoctor.page_address import read_more
+from gpudoctor.diagnostic import Location, Problem, Severity
 from gpudoctor.report.report import Report
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
-from gpudoctor.report.story import story
+from gpudoctor.report.story import whole_story
 from gpudoctor.report.text import Style
 from gpudoctor.visible import visible
 
@@ -25,21 +24,14 @@ def render(report: Report, style: Style) -> Iterator[str]:
 def _commands(report: Report) -> Iterator[str]:
     for finding in report.findings:
         place = _place(finding.location, report.root)
-        yield _command(_COMMANDS[finding.severity], _told_of(finding), **place, title=f"{finding.code} {finding.name}")
+        # The runner's log shows no place, so it stands in the text as well.
+        text = f"{finding.location}: {whole_story(finding)}"
+        yield _command(_COMMANDS[finding.severity], text, **place, title=f"{finding.code} {finding.name}")
     for name, problems in (("error", report.errors), ("warning", report.warnings)):
         yield from (_command(name, _told(problem), title="gpudoctor") for problem in problems)
     if missed := note(report.programs):
         place = {"file": from_root(missed.path, report.root)}
         yield _command("notice", missed.message, **place, title="gpudoctor: not all was followed")
-
-
-def _told_of(finding: Finding) -> str:
-    # The runner's log shows no place, so it stands in the text as well.
-    message, *more = story(finding)
-    led_there = (f"{related.location.start}: {visible(related.message)}" for related in finding.related)
-    remedy = [f"help: {visible(finding.remedy)}"] if finding.remedy else []
-    page = f"Read more: {read_more(finding.code, finding.name)}"
-    return "\n".join((f"{finding.location}: {message}", *more, *led_there, *remedy, page))
 
 
 def _told(problem: Problem) -> str:

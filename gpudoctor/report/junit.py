@@ -7,11 +7,10 @@ from itertools import groupby
 from xml.sax.saxutils import escape, quoteattr
 
 from gpudoctor.diagnostic import Finding, Problem, by_place
-from gpudoctor.page_address import read_more
 from gpudoctor.report.report import Report
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
-from gpudoctor.report.story import story
+from gpudoctor.report.story import story, whole_story
 from gpudoctor.report.text import Style
 from gpudoctor.visible import visible
 
@@ -47,15 +46,11 @@ def _suite(name: str, cases: list[_Case], **counts: int) -> Iterator[str]:
 
 
 def _failed(finding: Finding, path: str) -> _Case:
-    message, *more = story(finding)
-    led_there = (f"{related.location.start}: {visible(related.message)}" for related in finding.related)
-    remedy = [f"help: {visible(finding.remedy)}"] if finding.remedy else []
-    page = f"Read more: {read_more(finding.code, finding.name)}"
-    text = "\n".join((f"{finding.location}: {message}", *more, *led_there, *remedy, page))
+    text = f"{finding.location}: {whole_story(finding)}"
     return (
         # The schema of Jenkins has no `file` and no `line` here: the text begins with them.
         "    " + _opened("testcase", classname=path, name=f"{finding.code} {finding.name}"),
-        f"      {_opened('failure', type=finding.severity.value, message=message)}{_text(text)}</failure>",
+        f"      {_opened('failure', type=finding.severity.value, message=story(finding)[0])}{_text(text)}</failure>",
         "    </testcase>",
     )
 

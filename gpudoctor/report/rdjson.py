@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpudoctor.diagnostic import Edit, Finding, Location, Severity, by_place
-from gpudoctor.page_address import read_more, rule_address
+from gpudoctor.page_address import rule_address
 from gpudoctor.report.report import Lines, Report
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
-from gpudoctor.report.story import story
+from gpudoctor.report.story import whole_story
 from gpudoctor.report.text import Style
-from gpudoctor.visible import visible
 
 _SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.PERF: "INFO", Severity.INFO: "INFO"}
 
@@ -49,11 +48,8 @@ def _diagnostic(finding: Finding, report: Report) -> dict[str, Any]:
 def _told_of(finding: Finding) -> str:
     cell = finding.location.cell
     head = f"{finding.name}: " + (f"cell {cell.number}, line {finding.location.line}: " if cell else "")
-    led_there = (f"{related.location.start}: {visible(related.message)}" for related in finding.related)
-    remedy = [f"help: {visible(finding.remedy)}"] if finding.remedy else []
     # Where there is an address, reviewdog links the code to it.
-    page = [] if rule_address(finding.code, finding.name) else [f"Read more: {read_more(finding.code, finding.name)}"]
-    return head + "\n".join((*story(finding), *led_there, *remedy, *page))
+    return head + whole_story(finding, linked=rule_address(finding.code, finding.name) != "")
 
 
 def _only_edit(finding: Finding) -> Edit | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpudoctor.diagnostic import Finding, Safety
 from gpudoctor.manifest.framework_roles import framework
+from gpudoctor.page_address import read_more
 from gpudoctor.visible import visible
 
 WORLDS = {
@@ -33,6 +34,14 @@ def story(finding: Finding, *, with_launch: bool = True) -> list[str]:
     if finding.doubt:
         told.append(visible(finding.doubt))
     return told
+
+
+def whole_story(finding: Finding, *, linked: bool = False) -> str:
+    """The lines of a finding where nothing but text is shown. Where its code is `linked`, nobody looks for the page."""
+    led_there = (f"{related.location.start}: {visible(related.message)}" for related in finding.related)
+    remedy = [f"help: {visible(finding.remedy)}"] if finding.remedy else []
+    page = [] if linked else [f"Read more: {read_more(finding.code, finding.name)}"]
+    return "\n".join((*story(finding), *led_there, *remedy, *page))
 
 
 def head(finding: Finding) -> list[str]:
