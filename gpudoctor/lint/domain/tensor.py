@@ -68,6 +68,7 @@ class Tensor(Allocated):
     `device` is None where it is not known. `forwards` are the module calls in its graph (events' identities), empty
     where it has none; `graph` says whether it carries a graph (None: not known). `shards` are the sharded loaders
     whose items it was computed from; a collective over it clears them. `batch_of` is the loader where it is an item.
+    What else `Value` says of tensors stands there.
     """
 
     is_open = True
@@ -81,7 +82,6 @@ class Tensor(Allocated):
     shards: frozenset[Value] = frozenset()
     dependence: Divergence = field(default=Divergence.NONE)
     part: bool = False
-    """An entry of what a loader yields, not the whole of it."""
     doubtful: bool = False
     """A part of what a model returned, or made from such: it has the graph only if that part was computed by it."""
     extent: Extent | None = None
@@ -89,15 +89,11 @@ class Tensor(Allocated):
     """What made it, where that surely was on the CPU, or on one GPU, and it holds more than one number; None where it
     is not known."""
     mean: bool = False
-    """The mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
     used: frozenset[Value] = frozenset()
-    """The modules of which single parameters are in its graph, past their forward: `F.linear(x, model.head.weight)`."""
     plain: bool = False
     """What the loader yields here is no tensor itself, as a test says: a container of such, a number, a text."""
     divided: Value | None = None
-    """The number of processes by which it was divided, graph and all."""
     over: Value | None = None
-    """The number by which it was divided last, whatever that counts, graph and all."""
 
     @property
     def divergence(self) -> Divergence:

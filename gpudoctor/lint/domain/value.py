@@ -98,7 +98,8 @@ class Value:
     doubtful: bool = False
     """A tensor: it has a graph only if a part of what a model returned was computed by that."""
     used: frozenset[Value] = frozenset()
-    """Of a tensor, the modules of which single parameters are in its graph, past their forward."""
+    """Of a tensor, the modules of which single parameters are in its graph, past their forward:
+    `F.linear(x, model.head.weight)`."""
     divided: Value | None = None
     """Of a tensor, the number of processes by which it was divided, graph and all."""
     over: Value | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from operator import attrgetter
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.async_work import note_pending, note_shown
@@ -363,7 +364,8 @@ def check_each_way(call: Call) -> None:
     """Log tensors that meet on different devices on some paths: `criterion(output, target)` of an output that lies on
     the GPU where an option names some."""
     given = [*call.args, *call.keywords.values()]
-    forked = next((each for each in given if len(each.bindings) > 1 and each.any(_is_elsewhere)), None)
+    on_gpu = attrgetter("on_accelerator")
+    forked = next((each for each in given if len(each.bindings) > 1 and each.any(on_gpu)), None)
     if forked is None:
         return
 
@@ -375,10 +377,6 @@ def check_each_way(call: Call) -> None:
         return singleton(NONE)
 
     call.do.for_each_value(forked, check, call.node)
-
-
-def _is_elsewhere(value: Value) -> bool:
-    return value.on_accelerator
 
 
 def check_devices(
