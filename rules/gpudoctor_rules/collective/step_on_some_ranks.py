@@ -19,7 +19,7 @@ metric may exist on rank 0 only.
 ## Silent when
 
 Only some ranks train; something is broadcast or averaged after the step, which may be the rate or the weights; the
-ranks on the other side of the test step as well; a framework is in charge; what is stepped is not known.
+ranks on the other side of the test step as well; a framework runs the loop; what is stepped is not known.
 
 ## Sources
 
@@ -65,7 +65,7 @@ class StepOnSomeRanks(Rule):
     )
 
     def in_code(self, program: Program) -> Findings:
-        if program.managed_by:
+        if program.managed_by - program.leaving("loop"):
             return
         steps: list[TrainingStep] = list(program.events(OptimizerStep))
         steps += program.events(SchedulerStep)
