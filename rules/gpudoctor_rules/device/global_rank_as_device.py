@@ -13,7 +13,7 @@ than `torchrun` may not set that variable.
 
 ## Silent when
 
-The rank is taken modulo the number of GPUs; it is the index that `mp.spawn` hands out; the program meets at
+The rank is taken modulo the number of GPUs, or a test has asked for it before; it is the index that `mp.spawn` hands out; the program meets at
 `localhost`, or sets `LOCAL_RANK` to the rank, so that it runs on one node anyway; the file is not a program, and
 whoever imports it may take care of that.
 
@@ -28,6 +28,7 @@ from __future__ import annotations
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
@@ -51,7 +52,12 @@ class GlobalRankAsDevice(Rule):
         # `mp.spawn` starts its processes on one node; of a library file the caller may know better.
         if program.world is not LaunchWorld.TORCHRUN or not program.whole or _one_node(program):
             return
-        uses = [used for used in program.events(DeviceUsed) if used.certain and _rank_of(used.device) is not None]
+        # Under `if rank == 0:` the number is known, and right.
+        uses = [
+            used
+            for used in program.events(DeviceUsed)
+            if used.certain and _rank_of(used.device) is not None and not only_some_ranks(used)
+        ]
         if not uses:
             return
         rank = _rank_of(uses[0].device)

@@ -15,8 +15,8 @@ train.py`. No automatic fix, because what is asked before may decide the value.
 
 The GPUs were asked for on another path, or in another process; processes that train, or a server beside the training,
 are started after it; nothing uses a GPU afterwards; it was set in time and is set again; it is put back as it was; it
-is `"0"`, and only that GPU is used; the GPUs that are used have the numbers that stand in it, and would be others if it
-came in time; each of several ranks has taken a GPU by its number before, and the value is an option for one process.
+is `"0"`, and only that GPU is used; a GPU is used by the number that stands in it, and would be another one if it came
+in time; each of several ranks has taken a GPU by its number before, and the value is an option for one process.
 `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
 
 ## Sources
@@ -114,7 +114,8 @@ def _numbered_as_written(program: Program, write: EnvironmentWrite, used: list[D
     if any(wrap.names_ids is False for wrap in wraps):
         return False
     numbers = {part.in_python for part in write.parts}
-    return all(each.device.index in write.parts or str(each.device.literal_index) in numbers for each in used)
+    named = (each.device for each in used if each.device.index)
+    return any(each.index in write.parts or str(each.literal_index) in numbers for each in named)
 
 
 def _process_of(program: Program, event: Event) -> tuple[Hashable, ...]:

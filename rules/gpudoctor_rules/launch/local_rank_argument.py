@@ -301,12 +301,10 @@ def _is_by_option(use: DeviceUsed) -> bool:
 
 def _knows_it_from_elsewhere(program: Program) -> bool:
     """Another source of the local rank is read, or written about: perhaps on a way that was not followed."""
-    if any(event.name in ELSEWHERE for event in program.events(EnvironmentRead)):
-        return True
+    read = any(event.name in ELSEWHERE for event in program.events(EnvironmentRead))
     # The text of the files, too: a shell command or a comment about `LOCAL_RANK` shows that it is dealt with. Where the
     # option chooses the GPU in spite of that, it is not.
-    spoken_of = program.has_text(*ELSEWHERE)
-    return spoken_of and not any(map(_is_by_option, program.events(DeviceUsed)))
+    return (read or program.has_text(*ELSEWHERE)) and not any(map(_is_by_option, program.events(DeviceUsed)))
 
 
 def _from_elsewhere(event: ArgumentDeclared) -> bool:
