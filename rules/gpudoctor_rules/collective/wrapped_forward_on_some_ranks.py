@@ -278,11 +278,15 @@ def _label(event: Forward) -> str:
 def _why(event: Forward) -> str:
     if _wrapper(event).wrapped_by(WrapperKind.FSDP):
         return _GATHERS
+    # `eval()` and `no_grad()` are why authors believe that nothing is exchanged, and luck is why it seems to be so.
+    if event.context.evaluating:
+        buffers = "the model's buffers" if event.buffers else "buffers, if the model has any,"
+        return (
+            f"DDP broadcasts {buffers} in this forward, and waits until the other ranks do so: the forward of their "
+            "next training step may answer it, and after the last epoch none does."
+        )
     if event.buffers:
         return "DDP broadcasts the model's buffers to all ranks in this forward, so it waits for the others."
-    # `eval()` and `no_grad()` are why authors believe that nothing is exchanged.
-    if event.context.evaluating:
-        return "DDP broadcasts buffers to all ranks at each forward: if the model has any, it waits for the others."
     return "DDP may exchange buffers or rearrange its buckets in a forward, and then it waits for the others."
 
 
