@@ -67,8 +67,9 @@ def _asked(m: Evaluator, node: ast.expr, values: Values) -> bool | Literal:
     key = answer.atom.key
     asked = held_by(m, node) if isinstance(node, (ast.Call, ast.Compare)) and isinstance(key, OneOf) else None
     if asked is not None and isinstance(key, OneOf) and key.asked is None and _are_answers(key.values):
-        # Of two names that are each asked whether they are None, one may be and the other not.
-        answer = Literal(replace(answer.atom, key=OneOf(key.values, (asked, m.text(node)))), answer.holds)
+        # Of two names that are each asked whether they are None, one may be and the other not. Under which tests it
+        # holds a value is said in more words where paths have met.
+        answer = Literal(replace(answer.atom, key=OneOf(key.values, (frozenset(asked), m.text(node)))), answer.holds)
         decided = _decide(m, answer)
         if isinstance(decided, bool):
             return decided

@@ -196,6 +196,22 @@ TESTS = {
             reveal(())  #: ()
         reveal(x)  #: Muon() if args.muon | None if not (args.muon)
         """,
+    "asked again, where the paths have met meanwhile": """
+        import argparse
+        import yaml
+        args = argparse.ArgumentParser().parse_args()
+        config = yaml.safe_load(open(args.resume)) if args.resume else yaml.safe_load(open("config.yaml"))
+        wanted = config["ema"] is not None
+        class Average: pass
+        average = Average() if wanted else None
+        for i in range(9):
+            seen = "trained"
+            if i % args.every == 0 and average is not None:
+                seen = "evaluated"
+            if args.shown:
+                if i % args.every == 0 and average is not None:
+                    reveal(seen)  #: 'evaluated'
+        """,
 }
 
 
