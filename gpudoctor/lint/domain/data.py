@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -188,6 +190,14 @@ class Loader(Allocated):
         number = constant_of(single_of(self.num_workers))
         # `num_workers=True` is one, to Python and to PyTorch.
         return int(number) if isinstance(number, int) else 0
+
+    @property
+    def shared_by_sampler(self) -> Condition | None:
+        """What it takes for its sampler to give each rank a share; None where no sampler does."""
+        given = [each for values in (self.sampler, self.batch_sampler) if values for each in values.bindings]
+        # A BatchSampler is as distributed as the sampler inside it.
+        when = [each.condition for each in given if isinstance(each.value, Sampler) and each.value.base.shares]
+        return reduce(Condition.intersection, when) if when else None
 
     def on_each_rank(self) -> Loader:
         return replace(self, sharded=True, surely_sharded=True)

@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.symbols import (
     Compares,
     IsTrue,
     MethodResult,
+    OneOf,
     Operation,
     Setting,
     asked_of,
@@ -22,7 +23,7 @@ from gpudoctor.lint.domain.symbols import (
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, text_of
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
-from gpudoctor.lint.flow.condition import Equality, Literal
+from gpudoctor.lint.flow.condition import Condition, Equality, Literal
 from gpudoctor.record import dataclass
 
 Premise = Literal | Value
@@ -247,7 +248,16 @@ def _answer(literal: Literal, options: Options) -> bool | None:
             return None if known is None else bool(known.value)
         case Compares(operator, left, right) if operator in _TESTS:
             return _compared(operator, _value(left, options), _value(right, options))
+        case OneOf(values):
+            # Under `if args.resume: args = saved["args"]` it is another one only with that option.
+            left_over = [each.value for each in values.bindings if not _takes_option(each.condition, options)]
+            answers = {comes_to(each, options) for each in left_over}
+            return answers.pop() if len(answers) == 1 else None
     return None
+
+
+def _takes_option(condition: Condition, options: Options) -> bool:
+    return any(comes_to(each, options) is False for each in condition)
 
 
 def _compared(operator: str, left: Const | None, right: Const | None) -> bool | None:

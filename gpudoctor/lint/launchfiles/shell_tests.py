@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
 }
 _THERE = frozenset({"-f", "-e", "-r", "-s", "-a"})
-_PATTERN = frozenset("*?[")
+_SIGNS, _BARE = frozenset("*?["), ("extglob_pattern", "word")
 
 
 class Evaluates(Protocol):
@@ -50,7 +51,7 @@ def holds(test: Node, at: Evaluates) -> bool | None:
             return True
         text = at.word(value).text
         return None if text is None or sign not in ("-n", "-z") else bool(text) is (sign == "-n")
-    if test.type not in ("binary_expression", "list") or len(test.children) != 3:
+    if test.type not in ("binary_expression", "list") or len(test.children) < 3:
         return None
     left, sign, right = test.children[0], at.source(test.children[1]), test.children[2]
     if sign in ("&&", "||"):
@@ -58,9 +59,8 @@ def holds(test: Node, at: Evaluates) -> bool | None:
         ends = sign == "||"
         return ends if ends in both else None if None in both else not ends
     if sign in ("=", "==", "!="):
-        one, other = at.word(left).text, at.word(right).text
-        known = one is not None and other is not None and not _PATTERN & set(other)
-        return (one == other) is (sign != "!=") if known else None
+        fits = _fits(at.word(left).text, test.children[2:], at)
+        return None if fits is None else fits is (sign != "!=")
     numbers = [found if (found := at.word(each).number) is not None else at.arithmetic(each) for each in (left, right)]
     compare = _COMPARISONS.get(sign.lstrip("-"))
     return None if compare is None or None in numbers else compare(*numbers)
@@ -69,9 +69,21 @@ def holds(test: Node, at: Evaluates) -> bool | None:
 def matching(subject: str | None, items: Sequence[Node], at: Evaluates) -> Node | None:
     """The branch of a `case` that is taken; None where that is not known."""
     for item in items if subject is not None else ():
-        patterns = [at.word(each).text for each in item.children_by_field_name("value")]
-        if subject in patterns or patterns == ["*"]:
+        fit = [_fits(subject, [each], at) for each in item.children_by_field_name("value")]
+        if True in fit:
             return item
-        if any(each is None or _PATTERN & set(each) for each in patterns):
+        if None in fit:
             return None
     return None
+
+
+def _fits(text: str | None, pattern: Sequence[Node], at: Evaluates) -> bool | None:
+    """Whether a text is what a pattern says: `*","*`."""
+    parts = [at.word(each).text for each in pattern]
+    # A star in quotes is just that, and one from a variable is either.
+    if text is None or any(
+        part is None or (each.type not in _BARE and _SIGNS & set(part))
+        for each, part in zip(pattern, parts, strict=True)
+    ):
+        return None
+    return fnmatchcase(text, "".join(filter(None, parts)))

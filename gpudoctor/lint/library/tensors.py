@@ -28,7 +28,7 @@ from gpudoctor.lint.analyses.loss_scale import (
 from gpudoctor.lint.domain.abstract_state import NO, YES, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import items_held
-from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
@@ -70,12 +70,12 @@ def made(do: LibraryContext, place: Location, label: str, origin: TensorOrigin, 
 def batch(do: LibraryContext, loader: Loader, place: Location, label: str) -> Values:
     """One batch of a loader: its own share for each rank where the loader is sharded."""
     # Frameworks put a DistributedSampler in place by themselves.
-    sharded = loader.sharded or bool(loader.managed) or _sampler_shards(loader)
+    sharded = loader.sharded or bool(loader.managed) or loader.shared_by_sampler is not None
     agreed = not sharded and _same_everywhere(loader)
     # A shuffled loader draws from each process's own seed: ranks see different batches.
     divergence = Divergence.NONE if agreed else Divergence.LOCAL
     # What may be a share is no reason to blame a result for standing for one.
-    surely = loader.surely_sharded or bool(loader.managed) or _sampler_shards(loader)
+    surely = loader.surely_sharded or bool(loader.managed) or loader.shared_by_sampler is not None
     shards: frozenset[Value] = frozenset([loader]) if surely else NO_SHARDS
     device: Value = Unknown(Anonymous("device of a batch", loader), "a loader that may move its batches")
     if do.flag(loader, LoaderState.brought) is YES:
@@ -103,15 +103,6 @@ def _is_made_on_cpu(do: LibraryContext, loader: Loader) -> bool:
     # torch's own collate yields CPU tensors; any other code that was not followed to its end may yield GPU ones.
     joined = not loader.custom_collate or do.flag(loader, LoaderState.joined_in_place) is not NO
     return joined and not _moves_itself(do, loader)
-
-
-def _sampler_shards(loader: Loader) -> bool:
-    for values in (loader.sampler, loader.batch_sampler):
-        for value in values or ():
-            # A BatchSampler is as distributed as the sampler inside it.
-            if isinstance(value, Sampler) and value.base.shares:
-                return True
-    return False
 
 
 def _same_everywhere(loader: Loader) -> bool:

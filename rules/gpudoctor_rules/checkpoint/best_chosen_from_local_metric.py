@@ -70,6 +70,8 @@ class BestChosenFromLocalMetric(Rule):
                         ("each rank reads its own shard of this loader", loader.place),
                         ("and what it decides is written here", save.location),
                     ],
+                    cause=loader.place,
+                    needs=loader.shared_by_sampler or (),
                 )
 
     def in_run(self, recording: Recording) -> Findings:

@@ -109,6 +109,7 @@ class MetricOfOneShard(Rule):
                     ("each rank reads its own shard of this loader", loader.place),
                     *(("and evaluates it here", each.location) for each in evaluated),
                 ],
+                needs=loader.shared_by_sampler or (),
             )
 
     def _means_of_ratios(self, program: Program) -> Findings:
