@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Hashable, Iterator
 
 from gpudoctor.lint.contents import ancestry, find_in_class
-from gpudoctor.lint.domain.abstract_state import ClassState
+from gpudoctor.lint.domain.abstract_state import ClassState, ObjectState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, Function, ProjectModule
@@ -128,7 +128,11 @@ def object_of_settings(
             given[name] = _named_by_text(m, cls, name, node) or singleton(
                 Unknown(Setting(name), "chosen at the start", name, config=True)
             )
-    return m.call(singleton(cls), Arguments((), given), node)
+    made = m.call(singleton(cls), Arguments((), given), node)
+    for each in made if chosen is None else ():
+        # OmegaConf's node of the class is a dictionary as well, and a file may have put more into it.
+        m.set_flag(each, ObjectState.opened)
+    return made
 
 
 def _named_by_text(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values | None:

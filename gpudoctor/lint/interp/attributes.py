@@ -241,11 +241,12 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
         if answered is not None:
             return answered
         # `self.log` of a LightningModule comes from a base that is not read.
-        if cls.library_bases or not cls.complete:
+        opened = m.flag(value, ObjectState.opened) is not NO
+        if cls.library_bases or not cls.complete or (opened and name in DICT_METHODS):
             return singleton(Method(value, name))
         # `try: return self._model`, `except AttributeError:` expects that nobody has set it yet.
         asked = m.attributes_asked_in == len(m.frames)
-        if asked and isinstance(value, Instance) and m.flag(value, ObjectState.opened) is NO:
+        if asked and isinstance(value, Instance) and not opened:
             m.abort(m.text(node), m.place(node), "AttributeError", "is never set")
             return NONE_SET
     why = "an attribute that was never seen to be set"

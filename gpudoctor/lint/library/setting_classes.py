@@ -40,8 +40,11 @@ def option(call: Call, name: str, default: Values | None) -> Values:
     declared = declared_by(call, name, default)
     if declared is None or not declared.any(lambda value: value.is_launched):
         declared = _given(call, name, default) or declared
-    chosen = singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
-    return chosen if declared is None else declared
+    return _chosen(name) if declared is None else declared
+
+
+def _chosen(name: str) -> Values:
+    return singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
 
 
 def _given(call: Call, name: str, default: Values | None) -> Values | None:
@@ -101,9 +104,10 @@ def _structured_config(call: Call) -> Values:
     cls = call.one(0, "obj", Class) or (class_of(given) if given is not None else None)
     if cls is None:
         return returns_kind(call)
-    made = singleton(given) if given is not None else call.do.modules.object_of_settings(cls, call.node)
-    note_opened(call.do, made)
-    return made
+    if given is None:
+        return call.do.modules.object_of_settings(cls, call.node)
+    note_opened(call.do, [given])
+    return singleton(given)
 
 
 @MODELS.callable("omegaconf.OmegaConf.merge")
@@ -112,9 +116,7 @@ def _merged(call: Call) -> Values:
     files each is laid over those before it."""
     cls = class_of(call.first) if isinstance(call.first, Instance) else None
     if cls is not None:
-        made = call.do.modules.object_of_settings(cls, call.node)
-        note_opened(call.do, made)
-        return made
+        return call.do.modules.object_of_settings(cls, call.node)
     sections = [each for each in call.args if each.are(DictOf)]
     if not sections or call.rest:
         return returns_kind(call)
@@ -124,6 +126,16 @@ def _merged(call: Call) -> Values:
         call.do.set_flag(only, SettingState.chosen_file)
     show_entries(call.do, made)
     return made
+
+
+@MODELS.method(Instance, "get")
+def _entry(call: Call[Instance]) -> Values:
+    """`config.model.get("depth", 12)`, where the node of a class is asked like a dictionary."""
+    cls, name = call.receiver.cls, call.text(0, "key")
+    if cls.library_bases or not cls.complete or name is None:
+        return inherited_method(call)
+    # What has no field may be one of the class that is chosen in its place.
+    return call.do.own_attribute(call.receiver, name) or _chosen(name)
 
 
 def _laid_over(call: Call, before: Values, after: Values) -> Values:

@@ -13,9 +13,9 @@ than `torchrun` may not set that variable.
 
 ## Silent when
 
-The rank is taken modulo the number of GPUs, or a test has asked for it before; it is the index that `mp.spawn` hands out; the program meets at
-`localhost`, or sets `LOCAL_RANK` to the rank, so that it runs on one node anyway; the file is not a program, and
-whoever imports it may take care of that.
+The rank is taken modulo the number of GPUs, or a test has asked for it before; it is the index that `mp.spawn` hands
+out; the program meets at `localhost`, or sets `LOCAL_RANK` to the rank, so that it runs on one node anyway; the file is
+not a program, and whoever imports it may take care of that.
 
 ## Sources
 

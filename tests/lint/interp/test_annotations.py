@@ -72,6 +72,10 @@ MADE = {
         base = OmegaConf.structured(Config)
         config = OmegaConf.merge(base, OmegaConf.load("config.yaml"))
         reveal(config.optim.steps)  #: setting steps
+        reveal(config.optim.get("steps", 5))  #: setting steps
+        reveal(config.optim.get("unheard_of"))  #: setting unheard_of
+        for name in config.optim.keys():
+            reveal(name)  #: unknown
         config = OmegaConf.to_object(config)
         reveal(config.size)  #: setting size
         """,
