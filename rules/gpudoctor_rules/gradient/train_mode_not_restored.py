@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.layers import minds_mode
@@ -80,12 +81,18 @@ class TrainModeNotRestored(Rule):
     def _finding(self, program: Program, core: Value, switch: ModeChange, call: Forward) -> Finding:
         before = [e for e in program.events(ModeChange) if e.module.core == core and e.order < switch.order]
         label = switch.module.label or "model"
+        # At the beginning of each epoch, and evaluated in the middle of one.
+        outer = {loop.identity for loop in _shared(switch, call)[:-1]}
+        again = any(e.training and e.loops and e.loops[-1].identity in outer for e in before)
+        until = " before the next epoch" if again else ""
         return self.found(
             switch.location,
-            f"`{label}` stays in evaluation mode from here on, also while it is trained: nothing switches it back.",
-            remedy=f"Call `{call.module.label or label}.train()` at the beginning of each epoch.",
+            f"`{label}` stays in evaluation mode from here on, also while it is trained: nothing switches it back"
+            f"{until}.",
+            remedy=f"Call `{call.module.label or label}.train()` "
+            + ("behind the evaluation." if again else "at the beginning of each epoch."),
             because=[
-                *(("training mode was switched on here, once", e.location) for e in before[-1:] if e.training),
+                *(("training mode was switched on here", e.location) for e in before[-1:] if e.training),
                 ("and this call trains it, after the first validation without dropout", call.location),
             ],
             repair=_restore(switch, call),
@@ -94,8 +101,7 @@ class TrainModeNotRestored(Rule):
 
 def _restore(switch: ModeChange, call: Forward) -> Repair | None:
     """At the beginning of each round of the loop that both stand in, or behind the validation."""
-    around = {loop.identity for loop in switch.loops}
-    shared = [loop for loop in call.loops if loop.identity in around]
+    shared = _shared(switch, call)
     if not shared:
         return None
     title, line = "Go back to training mode", ((Holds(call.module), ".train()"),)
@@ -105,6 +111,11 @@ def _restore(switch: ModeChange, call: Forward) -> Repair | None:
     if shared[-1].over is not None and deeper != switch.location:
         return Repair(title, (After(deeper, line),))
     return Repair(title, (First(shared[-1].location, line),))
+
+
+def _shared(switch: ModeChange, call: Forward) -> list[Loop]:
+    around = {loop.identity for loop in switch.loops}
+    return [loop for loop in call.loops if loop.identity in around]
 
 
 def _training_calls(program: Program) -> Iterator[Forward]:
