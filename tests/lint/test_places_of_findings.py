@@ -263,6 +263,13 @@ def test_nobody_empties_an_option_that_is_something_by_default(tmp_path: Path, t
     assert len(_of("GPU501", tmp_path, text)) == found
 
 
+def test_what_only_an_option_lets_be_another_one_takes_that_option(tmp_path: Path) -> None:
+    resumed = "begin = 0\nif args.resume:\n    begin = int(args.resume.split('-')[1])\n"
+    found = _asked(tmp_path, "if begin", TRAINING + resumed)
+    assert found.message.endswith(" Only with `--resume`, which is not given by default.")
+    assert found.severity == "warning"
+
+
 def test_of_two_tests_of_a_setting_the_one_that_says_more_is_told(tmp_path: Path) -> None:
     read = """
 def read(name, cast, default):

@@ -141,7 +141,7 @@ def only_with(asked: Iterable[Premise], options: Options, most: int) -> list[str
     for found in list(dict.fromkeys(_options_in(each, options) for each in asked))[:most]:
         if len(found) == 1:
             alone.setdefault(_off(found[0]), []).append(found[0])
-        else:
+        elif found:
             several.append(f"Only with other values of {_flags(found)} than the defaults.")
     return [_said(how, found) for how, found in alone.items()] + several
 
@@ -206,7 +206,16 @@ class _Off(enum.Enum):
 
 
 def _options_in(asked: Premise, options: Options) -> tuple[Option, ...]:
-    return tuple({option.flag: option for option in _asked(_keys(asked), options)}.values())
+    found = {option.flag: option for option in _asked(_keys(asked), options)}
+    # `step = 0`, and another number under `if args.resume:`: what decides is which of the two it is.
+    return tuple((found or {option.flag: option for option in _asked(_keys_of_ways(asked), options)}).values())
+
+
+def _keys_of_ways(asked: Premise) -> Iterator[Hashable]:
+    if isinstance(asked, Literal) and isinstance(asked.atom.key, OneOf):
+        for binding in asked.atom.key.values.bindings:
+            for literal in binding.condition:
+                yield from _keys(literal)
 
 
 def _off(option: Option) -> _Off:
@@ -251,8 +260,8 @@ def _answer(literal: Literal, options: Options) -> bool | None:
         case OneOf(values):
             # Under `if args.resume: args = saved["args"]` it is another one only with that option.
             left_over = [each.value for each in values.bindings if not _takes_option(each.condition, options)]
-            answers = {comes_to(each, options) for each in left_over}
-            return answers.pop() if len(answers) == 1 else None
+            ways = {comes_to(each, options) for each in left_over}
+            return ways.pop() if len(ways) == 1 else None
     return None
 
 

@@ -9,7 +9,7 @@ from gpudoctor.lint.contents import ancestry, find_in_class
 from gpudoctor.lint.domain.abstract_state import ClassState, ObjectState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import items_held
-from gpudoctor.lint.domain.function import Class, Function, ProjectModule
+from gpudoctor.lint.domain.function import Class, Function, Instance, ProjectModule
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton, text_of
 from gpudoctor.lint.hooks import HOOKS
@@ -129,9 +129,10 @@ def object_of_settings(
                 Unknown(Setting(name), "chosen at the start", name, config=True)
             )
     made = m.call(singleton(cls), Arguments((), given), node)
-    for each in made if chosen is None else ():
+    for each in made:
         # OmegaConf's node of the class is a dictionary as well, and a file may have put more into it.
-        m.set_flag(each, ObjectState.opened)
+        if chosen is None and isinstance(each, Instance):
+            m.set_flag(each, ObjectState.opened)
     return made
 
 

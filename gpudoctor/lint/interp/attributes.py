@@ -241,7 +241,7 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
         if answered is not None:
             return answered
         # `self.log` of a LightningModule comes from a base that is not read.
-        opened = m.flag(value, ObjectState.opened) is not NO
+        opened = isinstance(value, Instance) and m.flag(value, ObjectState.opened) is not NO
         if cls.library_bases or not cls.complete or (opened and name in DICT_METHODS):
             return singleton(Method(value, name))
         # `try: return self._model`, `except AttributeError:` expects that nobody has set it yet.

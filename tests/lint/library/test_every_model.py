@@ -198,7 +198,7 @@ REFUSED_TO_OTHERS = {
     ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_argparse_args"), ("Class", "from_pretrained"),
     ("Class", "load_from_checkpoint"),
     ("Function", "main"), ("Function", "options"), ("Function", "remote"), ("Instance", "args"),
-    ("Instance", "parse_args"), ("Instance", "start"),
+    ("Instance", "get"), ("Instance", "parse_args"), ("Instance", "start"),
     *(("Instance", "save_hyperparameters"), ("Module", "save_hyperparameters")),
     *(("Instance", name) for name in huggingface.PARSE),
     ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "to_iterable_dataset"), ("Unknown", "train_test_split"),
@@ -258,6 +258,7 @@ Own.from_argparse_args(loss)
 Own().keep()(model)
 Own().save_hyperparameters(model)
 Own().parse_args()(model)
+Own().get("model")(model)
 Own().parse_dict(loss)
 Own().parse_args_into_dataclasses()(model)
 scaler(loss, optimizer)
