@@ -534,6 +534,13 @@ class Composed(Value):
     """The first value like this one, and the age of the keys under which it was the first."""
     _hash: int
 
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """What it is made of: values, sets of values, names."""
+        found = compared(self)
+        assert isinstance(found, tuple)
+        return found
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.traced_number import TracedNumber, is_number
-from gpudoctor.lint.domain.value import Allocated, Const, Term, Unknown, Value, Values
+from gpudoctor.lint.domain.value import UNBOUND, Allocated, Composed, Const, Term, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
@@ -49,7 +49,7 @@ class CallWatch:
         self._path, self._settled = m.path, m.settled
         self._reads, self._events, self._raised = len(m.reads), len(m.log), len(m.raised)
         self._imports, self._statements = m.spent_on_imports, m.statements
-        self._young: dict[Term, bool] = {}
+        self._young: dict[Term | Composed, bool] = {}
         self._loops = sum(not loop.inside_generator for loop in m.open_loops)
         self._outermost = m.notes is None
         self._notes = notes = Notes() if m.notes is None else m.notes
@@ -108,11 +108,13 @@ class CallWatch:
             before.setdefault(key, held)
         now = m.store.now
         read: dict[Hashable, Values | None] = {}
-        # Where a branch has written it, it may still be what it was.
+        asked_for = set(m.reads[self._reads :])
         for key in dict.fromkeys((*m.reads[self._reads :], *before)):
             if m.age(key) < begun and not self._is_of_what_was_made(key):
                 values = before[key] if key in before else now.get(key)
-                read[key] = values.restrict(path) if values is not None else None
+                # Where a branch has written it, it may still be what it was.
+                if key in asked_for or values is not None or key not in now or UNBOUND in [*now[key]]:
+                    read[key] = values.restrict(path) if values is not None else None
         tests = dict.fromkeys(self._notes.asked[self._asked :])
         for values in (*arguments, *(arguments.rest or ()), *read.values()):
             for binding in values.bindings if values is not None and not values.is_definite else ():
@@ -132,18 +134,23 @@ class CallWatch:
         )  # fmt: skip
 
     def _is_of_what_was_made(self, key: Hashable) -> bool:
-        """A fact about an unknown part of it."""
+        """A fact about a part of it, which is known by what it is a part of."""
         owner = key[0] if isinstance(key, tuple) else key
-        return isinstance(owner, Unknown) and self._holds_young(owner.term)
+        return self._holds_young(owner)
 
     def _holds_young(self, part: object) -> bool:
         if isinstance(part, Allocated):
-            return self._m.age((part, "")) >= self._begun
+            if not isinstance(part.identity, tuple):
+                return self._is_young(part.identity)
+            return any(self._is_young(each) or self._holds_young(each) for each in part.identity)
         if isinstance(part, Unknown):
             return self._holds_young(part.term)
-        if not isinstance(part, Term):
+        if not isinstance(part, (Term, Composed)):
             return False
         known = self._young.get(part)
         if known is None:
             known = self._young[part] = any(map(self._holds_young, part.parts))
         return known
+
+    def _is_young(self, identity: Hashable) -> bool:
+        return self._m.age((identity, "")) >= self._begun

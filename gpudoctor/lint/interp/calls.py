@@ -24,6 +24,7 @@ from gpudoctor.lint.domain.function import (
     Super,
     class_of,
 )
+from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import library
@@ -294,7 +295,7 @@ _NAMES_OF_KINDS: dict[type[Value], str] = {ListOf: "list", TupleOf: "tuple", Dic
 
 
 def _plain_kind(value: Value) -> str:
-    return type(value.value).__name__ if isinstance(value, Const) else getattr(value, "kind", "")
+    return type(number_of(value)).__name__ if isinstance(value, Const) else getattr(value, "kind", "")
 
 
 def _receiver(function: Function, bound: dict[str, Values]) -> Value | None:

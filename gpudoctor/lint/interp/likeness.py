@@ -11,13 +11,13 @@ from typing import Any
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import done_again
-from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import speaks_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.traced_number import TracedNumber, found_again, number_of
-from gpudoctor.lint.domain.value import Const, Term, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Composed, Const, Term, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Atom, Condition, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.evaluator import Evaluator
@@ -183,6 +183,8 @@ class Likeness:
                 return self._are_alike(old, new)
             case Term(), Term():
                 return all(map(self._is_part_alike, old.parts, new.parts))
+            case tuple(), tuple():
+                return len(old) == len(new) and all(map(self._is_part_alike, old, new))
         return old == new
 
     def _is_alike(self, old: Value, new: Value) -> bool:
@@ -194,8 +196,8 @@ class Likeness:
             return old == new
         if kind is not type(new):
             return False
-        if isinstance(old, TupleOf) and isinstance(new, TupleOf):
-            return len(old.items) == len(new.items) and all(map(self._are_alike, old.items, new.items))
+        if isinstance(old, Composed):
+            return isinstance(new, Composed) and self._is_part_alike(old.parts, new.parts)
         if kind is Unknown or kind in EXCHANGED:
             return self._stands_for(old, new)
         return old == new

@@ -17,8 +17,9 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.traced_number import is_number
-from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.domain.value import Composed, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.call_repetition import Repetition
 from gpudoctor.lint.interp.call_watch import CallWatch
 from gpudoctor.lint.interp.evaluator import Evaluator
@@ -87,5 +88,13 @@ def _kind_of(value: Value) -> Hashable:
         return float
     if isinstance(value, TupleOf):
         return TupleOf, len(value.items)
+    if isinstance(value, Composed):
+        return type(value), _kind_of_part(value.parts)
     exchanged = isinstance(value, Unknown) or type(value) in EXCHANGED
     return type(value).__name__ if exchanged else value
+
+
+def _kind_of_part(part: Hashable) -> Hashable:
+    if isinstance(part, tuple):
+        return tuple(map(_kind_of_part, part))
+    return _kind_of(part) if isinstance(part, Value) else _kinds_of(part) if isinstance(part, ValueSet) else part

@@ -35,6 +35,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting, each_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
@@ -176,7 +177,7 @@ def _is_called(do: LibraryContext, value: Value | None, name: str) -> bool | Non
     of_python = name.startswith("builtins.")
     match value:
         case Const():
-            kinds = [each.__name__ for each in type(value.value).__mro__]
+            kinds = [each.__name__ for each in type(number_of(value)).__mro__]
             return name.rpartition(".")[2] in kinds if of_python else None
         case Unknown(kind=known) if known == SCALAR:
             return False if name in _CONTAINERS else None

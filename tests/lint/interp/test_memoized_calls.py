@@ -216,3 +216,42 @@ def test_what_picks_some_of_the_data_is_heard_from_memory(paper, from_memory, st
     )
     assert from_memory == [False, True]
     assert [event.same_on_ranks for event in found.events(Streamed)] == [start == "0"]
+
+
+def made(body: str, after: str) -> str:
+    """A class that is worth to be remembered, whose constructor ends so, and what is done with it."""
+    begun = f"from torch import nn\nclass Block(nn.Module):\n    def __init__(self, a):\n{FILLING}"
+    return f"{begun}        super().__init__()\n        {body}\n{after}\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.norm = nn.BatchNorm2d(8)\n        self.norm.inner.requires_grad_(bool(a))",
+        "self.norm = nn.BatchNorm2d(8)\n        self.norm.weight.requires_grad_(bool(a))",
+        "self.norm = make(a)\n        self.norm.is_last = True",
+    ],
+    ids=["part", "parameter", "unknown"],
+)
+def test_what_was_told_of_the_parts_of_one_is_not_among_what_the_next_one_reads(paper, from_memory, body: str):
+    paper(made(body, "import sys\nmake = sys.argv[1]\na, b, c = Block(1), Block(2), Block(3)"))
+    assert from_memory[:2] == [False, True]
+
+
+def test_what_was_told_of_the_same_thing_before_and_is_asked_counts(paper):
+    body = "self.norm = make(8)\n        self.before = self.norm.is_last\n        self.norm.is_last = True"
+    blocks = "a, b, c = Block(1), Block(2), Block(3)\nc.norm.is_last = False\nd = Block(4)\n"
+    paper(made(body, f"import sys\nmake = sys.argv[1]\n{blocks}reveal(c.before)  #: True\nreveal(d.before)  #: False"))
+
+
+@pytest.mark.parametrize("given", ["{}.forward", "{}.in_features", "partial({}, 2)"])
+def test_what_is_made_of_one_thing_stands_for_what_is_made_of_another(paper, from_memory, given: str):
+    layers = "from functools import partial\n" + "".join(f"{each} = nn.Linear(8, 8)\n" for each in "wxyz")
+    blocks = "\n".join(f"{each} = Block({given.format(layer)})" for each, layer in zip("abcd", "wxyz", strict=True))
+    paper(made("self.a = a", f"{layers}{blocks}\nreveal(d.a == {given.format('z')})  #: True"))
+    assert from_memory[:2] == [False, True]
+
+
+def test_what_kind_of_number_it_is_decides_nothing_more(paper, from_memory):
+    paper(made("self.pair = a if isinstance(a, tuple) else (a, a)", "a, b, c = Block(1), Block(2), Block(3)"))
+    assert from_memory[:2] == [False, True]
