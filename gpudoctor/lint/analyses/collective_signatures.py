@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import YES, ContainerState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import Const, Values, single_of
@@ -107,6 +107,7 @@ def note_pickled(call: Call, given: Values | None, sent: bool = False) -> None:
         return
     held = flatten(call.do, list(given.restrict(call.do.path)))
     tensors = tensors_in(held)
-    # Of what may be one of several, some may have been brought to the CPU.
-    if tensors and all(each.on_accelerator for each in tensors):
+    # Of what may be one of several, or stands for a dictionary, some may have been brought to the CPU.
+    rewritten = [each for each in tensors if call.do.flag(each, TensorState.rewritten) is not NO]
+    if tensors and not rewritten and all(each.on_accelerator for each in tensors):
         call.emit(Pickled, call=call.name, tensor=tensors[0], sent=sent)
