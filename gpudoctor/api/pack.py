@@ -186,6 +186,7 @@ from gpudoctor.lint.events.process import Caught as Caught
 from gpudoctor.lint.events.process import DestroyGroup as DestroyGroup
 from gpudoctor.lint.events.process import EnvironmentRead as EnvironmentRead
 from gpudoctor.lint.events.process import EnvironmentWrite as EnvironmentWrite
+from gpudoctor.lint.events.process import GroupAsked as GroupAsked
 from gpudoctor.lint.events.process import InitGroup as InitGroup
 from gpudoctor.lint.events.process import NameMissing as NameMissing
 from gpudoctor.lint.events.process import RankTextUsed as RankTextUsed
