@@ -168,10 +168,19 @@ def _if(m: Evaluator, node: ast.If) -> None:
         _hold_to(m, node.test, ast.NotEq)
 
 
+_MOST_FRAMES = 3
+
+
 def _trains_on_other_side(m: Evaluator, node: ast.If) -> bool:
     """`if args.evaluate: trainer.test() else: trainer.fit()`: where all was too much, what trains comes first."""
     file = m.frame.file
-    return bool(node.orelse) and m.trains_beside(node.orelse, file) and not m.trains_beside(node.body, file)
+    # Where a program decides what it does, it is not deep in calls.
+    return (
+        bool(node.orelse)
+        and len(m.frames) <= _MOST_FRAMES
+        and m.trains_beside(node.orelse, file)
+        and not m.trains_beside(node.body, file)
+    )
 
 
 def _starts_ranks(m: Evaluator, body: list[ast.stmt]) -> bool:
