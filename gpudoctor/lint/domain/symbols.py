@@ -157,6 +157,14 @@ class OwnReading(Term):
 
 
 @dataclass(frozen=True)
+class Raised(Term):
+    """Whether an exception came to this handler of a `try`, counted from the first one."""
+
+    handler: Location
+    index: int
+
+
+@dataclass(frozen=True)
 class HandlerHasRun(Term):
     """The test whether what was registered here for a signal has been run: of each process the system tells another."""
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import library_name_of
-from gpudoctor.lint.domain.symbols import AnyOf
+from gpudoctor.lint.domain.symbols import AnyOf, Raised
 from gpudoctor.lint.domain.value import (
     UNBOUND,
-    Anonymous,
     Const,
     Unknown,
     Value,
@@ -328,7 +327,7 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
         # Nothing but the error led on, so what came before it has been done.
         m.store.apply(layer)
     for index, handler in enumerate(handlers):
-        atom = Atom(Anonymous("raised", (m.place(handler), index)), text="an exception is caught")
+        atom = Atom(Raised(m.place(handler), index), text="an exception is caught")
         m.path, m.unreachable = base, False
         # The body always ends: then the only handler surely runs.
         test: bool | Literal = True if raised and not sides and len(handlers) == 1 else Literal(atom, True)

@@ -18,6 +18,7 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     OwnReading,
     ParameterName,
+    Raised,
     asked_of,
 )
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -63,6 +64,12 @@ def generators_asked(test: Literal) -> frozenset[str]:
 def asks_signal(test: Literal) -> bool:
     """Whether what was registered for a signal has been run."""
     return isinstance(test.atom.key, HandlerHasRun)
+
+
+def where_nothing_is_raised(condition: Condition) -> Condition:
+    """Without the tests that no exception was caught, as around a group that is made in a `try`: mostly none is."""
+    caught = [each for each in condition.literals if isinstance(each.atom.key, Raised) and not each.holds]
+    return condition.difference(Condition(frozenset(caught))) if caught else condition
 
 
 def asks_clock(test: Literal) -> bool:

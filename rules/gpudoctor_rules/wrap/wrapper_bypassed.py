@@ -40,6 +40,7 @@ from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import AttributeMissed, Forward, ForwardMarked, PastForward, Wrap
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.questions.asked_in_tests import where_nothing_is_raised
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
 from gpudoctor.lint.questions.names import in_code, name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
@@ -253,7 +254,7 @@ def _wrap_before(program: Program, call: Forward) -> Wrapping | None:
         if not _is_dropped(program, wrap)
     ]
     # A wrap under a switch that this call does not share may never have happened here; one of several has.
-    sure = call.condition.implies_one_of([wrap.at.condition for wrap in made])
+    sure = call.condition.implies_one_of([where_nothing_is_raised(wrap.at.condition) for wrap in made])
     return made[0] if sure else None
 
 
