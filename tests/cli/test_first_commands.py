@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor import __version__
+from gpudoctor import __version__, cli
 
 PROGRAM = """\
 import torch
@@ -84,3 +84,13 @@ def test_a_patch_in_colour(tmp_path: Path) -> None:
     assert b"\x1b[31m-loader = " in coloured
     assert b"\x1b[32m+loader = " in coloured
     assert b"\x1b[36m@@ " in coloured
+
+
+def test_a_python_without_torch_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("gpudoctor.cli.run.find_spec", lambda name: None)
+    assert cli.main(["run", "train.py"]) == 2
+    assert f"torch is not installed for {sys.executable}" in capsys.readouterr().err

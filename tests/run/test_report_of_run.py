@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor import cli
 from gpudoctor.ranks.loopback import free_port
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, of_the_program, plain, watch
@@ -211,16 +210,6 @@ def test_the_report_for_people_comes_on_standard_error(tmp_path: Path) -> None:
     assert of_the_program(ended.stdout) == []
     assert "2 ranks (gloo) made 8 steps" in ended.stderr
     assert "No mistake was seen" in ended.stderr
-
-
-def test_a_python_without_torch_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "train.py").touch()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("gpudoctor.cli.run.find_spec", lambda name: None)
-    assert cli.main(["run", "train.py"]) == 2
-    assert f"torch is not installed for {sys.executable}" in capsys.readouterr().err
 
 
 def test_wrong_use_is_told(tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def no_prefix(run: Run) -> Judgement:
 
 @claim
 def logger_twice(run: Run) -> Judgement:
-    """Several ranks open an experiment logger."""
-    opened = [rank.rank for rank in run.ranks if any(rank.of("logger"))]
-    return len(opened) > 1, f"opened on ranks {opened}"
+    """Several ranks open an experiment logger, in one folder where it has any."""
+    ranks = Counter(folder for rank in run.ranks for folder in {line["folder"] for line in rank.of("logger")})
+    return max(ranks.values(), default=0) > 1, f"opened in each folder by so many ranks: {dict(ranks)}"
 
 
 @claim

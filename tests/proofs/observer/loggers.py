@@ -38,13 +38,13 @@ def provide(journal: Journal) -> None:
     """Put the stand-ins where the program will import the loggers from, installed or not."""
 
     class SummaryWriter(_Silent):
-        def __init__(self, *args: object, **kwargs: object) -> None:
-            journal.write("logger", name="SummaryWriter")
+        def __init__(self, log_dir: str | None = None, *args: object, **kwargs: object) -> None:
+            journal.write("logger", name="SummaryWriter", folder=str(log_dir or kwargs.get("logdir", "")))
 
     class Run(_Silent):
         def __init__(self, *args: object, mode: str | None = None, **kwargs: object) -> None:
             if mode != "disabled":
-                journal.write("logger", name="wandb")
+                journal.write("logger", name="wandb", folder="")
 
     tensorboard = _module("torch.utils.tensorboard", SummaryWriter=SummaryWriter)
     sys.modules["torch.utils"].tensorboard = tensorboard
