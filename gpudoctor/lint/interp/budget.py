@@ -106,6 +106,9 @@ class Budget:
         self._stop_looking()
 
     def _look(self, _: int, frame: FrameType | None) -> None:
+        # It was on its way when the looking ended: raised now, it would leave the timer running, and end what follows.
+        if not self._looking:
+            return
         # A module that is only half imported would stay so.
         while frame is not None:
             if frame.f_code.co_filename.startswith("<frozen importlib"):

@@ -209,6 +209,20 @@ def test_a_budget_inside_of_another_gives_the_timer_back():
     assert Budget(3.0).part(1.0, most=2.0).left <= 2.0
 
 
+def test_a_look_that_comes_too_late_ends_nothing(monkeypatch: pytest.MonkeyPatch):
+    set_timer = budget.signal.setitimer
+
+    def tick_before_the_end(which: int, seconds: float, interval: float = 0.0) -> tuple[float, float]:
+        if not seconds:
+            signal.raise_signal(signal.SIGVTALRM)
+        return set_timer(which, seconds, interval)
+
+    monkeypatch.setattr(budget.signal, "setitimer", tick_before_the_end)
+    with Budget(-1.0):
+        pass
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
 def test_somebody_elses_timer_is_left_alone():
     seen: list[int] = []
     signal.signal(signal.SIGVTALRM, lambda number, _: seen.append(number))
