@@ -164,6 +164,11 @@ class OptimizerStep(Event):
     optimizer: Optimizer | Wrapper | Unknown
     through: str = ""
 
+    @property
+    def averages(self) -> bool:
+        """The optimizer averages the gradients over all ranks before it steps, as Horovod's does."""
+        return isinstance(self.optimizer, Optimizer) and self.optimizer.averaging
+
 
 @dataclass(frozen=True, kw_only=True)
 class EngineStep(Event):

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
 from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Anonymous, Unknown, Value, Values, singleton
@@ -325,7 +326,7 @@ class ExecutionState(AssumedLaunch):
             held = [self.store.get((frame.scope, func.value.id)) for frame in self.frames]
             objects = {value: None for values in held for value in values or ()}
             for cls in filter(None, map(class_of, objects)):
-                for each in (cls, *cls.own_bases):
+                for each in ancestry(cls):
                     module = self.project.module_of(each.place.path)
                     if func.attr in each.methods and module is not None:
                         yield each.methods[func.attr].body, module

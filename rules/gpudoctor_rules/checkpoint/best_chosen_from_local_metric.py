@@ -64,7 +64,7 @@ class BestChosenFromLocalMetric(Rule):
                 yield self.found(
                     at=place,
                     message=f"`{guard.atom.text}` tests a result of this rank's own shard of `{loader.label}`: "
-                    f"a part of the validation set decides which model is kept as {save.path_shown('the best')}.",
+                    f"one part of the data decides which model is kept as {save.path_shown('the best')}.",
                     remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
                     because=[
                         ("each rank reads its own shard of this loader", loader.place),

@@ -193,7 +193,7 @@ def _by_itself(program: Program, save: Save) -> bool:
     known = known and program.managed_by <= program.leaving("saving")
     # Of a loop that the program has written itself, a framework may be used for its device alone.
     wrapped = program.has(Wrap) or any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
-    averages = (getattr(each.optimizer, "averaging", False) for each in program.events(OptimizerStep))
+    averages = (each.averages for each in program.events(OptimizerStep))
     trained = wrapped or program.has(LoopRun) or any(each.managed for each in program.events(Backward)) or any(averages)
     return known and (trained if save.whole else not save.by_an_object)
 
