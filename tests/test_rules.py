@@ -14,7 +14,7 @@ import pytest
 
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding
-from gpudoctor.lint import ask_rules
+from gpudoctor.lint.entries import ask_rules
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.source import launch_lines
 from gpudoctor.registry import find_rules, load

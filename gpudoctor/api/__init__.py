@@ -37,13 +37,13 @@ from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageEr
 from gpudoctor.lint.fix_loop import FileChange, Fixed, fix
 from gpudoctor.lint.lint_options import LintOptions, request_of
 from gpudoctor.lint.pipeline import lint
-from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.runtime.result_memory import ResultMemory
 from gpudoctor.lint.source.atomic_write import NotWritten, write_bytes
 from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
 from gpudoctor.lint.source.file_queries import most_bytes
+from gpudoctor.lint.source.process_state import fresh_stack
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.rule import SOME_PATHS, CrashText, DriftText, Findings, Rule

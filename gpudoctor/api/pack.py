@@ -197,6 +197,8 @@ from gpudoctor.lint.events.process import SettingRead as SettingRead
 from gpudoctor.lint.events.process import Spawn as Spawn
 from gpudoctor.lint.events.process import Swallowed as Swallowed
 from gpudoctor.lint.events.process import meets_by_environment as meets_by_environment
+from gpudoctor.lint.events.program_facts import EngineUser as EngineUser
+from gpudoctor.lint.events.program_facts import ProgramFacts as ProgramFacts
 from gpudoctor.lint.events.reporting import Averaged as Averaged
 from gpudoctor.lint.events.reporting import MetricShown as MetricShown
 from gpudoctor.lint.events.reporting import Scored as Scored
@@ -239,8 +241,6 @@ from gpudoctor.lint.launchfiles.start import StartedBy as StartedBy
 from gpudoctor.lint.launchfiles.start import Starter as Starter
 from gpudoctor.lint.launchfiles.start import StartOption as StartOption
 from gpudoctor.lint.program import Program as Program
-from gpudoctor.lint.program_facts import EngineUser as EngineUser
-from gpudoctor.lint.program_facts import ProgramFacts as ProgramFacts
 from gpudoctor.lint.questions.addresses import HERE as HERE
 from gpudoctor.lint.questions.addresses import is_here as is_here
 from gpudoctor.lint.questions.asked_in_tests import asks_about as asks_about

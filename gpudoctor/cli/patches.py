@@ -36,7 +36,7 @@ def diff_of(change: FileChange) -> Iterator[str]:
         yield from _diff(_lines(before), _lines(after), change.shown)
         return
     # Imported late: most projects have no notebooks.
-    from gpudoctor.lint.notebooks.joined_cells import changed_cells
+    from gpudoctor.lint.source.notebooks.joined_cells import changed_cells
 
     for number, old, new in changed_cells(before, after):
         # That the last line of a cell has no line end is no news.

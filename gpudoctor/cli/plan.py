@@ -16,8 +16,8 @@ from gpudoctor.config import LAUNCHES
 from gpudoctor.coverage import Coverage, Followed, Silence
 from gpudoctor.diagnostic import Location
 from gpudoctor.errors import GpudoctorError, UsageError, nearest_file
-from gpudoctor.lint.ask_rules import coverage_in
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.entries.ask_rules import coverage_in
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.file import Unreadable, read_source

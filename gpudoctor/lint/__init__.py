@@ -4,13 +4,13 @@ A file becomes findings in one direction; each stage is a room::
 
     request ──> discovery ──> source (notebooks) ──> interp ──> events ──> program ──> rules ──> results ──> report
                                                      │    ▲
-                                 library, analyses ──┘    └── domain, flow
+                      library, analyses ── interface ┘    └── domain, flow
 
-``pipeline.py`` is the outline of all of it, ``schedule.py`` says what is executed when, and ``analyze.py`` is the
-outline of one entry.
+``pipeline.py`` is the outline of all of it. In ``entries``, ``schedule.py`` says what is executed when, ``analyze.py``
+is the outline of one entry, and ``ask_rules.py`` asks the rules.
 
 Program
-    One execution on paper of an entry file in one launch world, as rules see it (`program.py`).
+    One execution on paper of an entry file in one launch world, as rules see it (`program`).
 Launch world
     How the program is started: by torchrun, by its own `mp.spawn`, or as one process (`interp/launch_worlds.py`).
 Abstract value
@@ -45,7 +45,7 @@ Position
     Where an execution is, in groups of fields: what a branch forks, what is set apart for a module, what a speculative
     run takes back (`interp/position.py`).
 Hook
-    What the evaluation raises where a step may mean more than Python says (`hooks.py`).
+    What the evaluation raises where a step may mean more than Python says (`interface/hooks.py`).
 Evaluator
     The state of an execution with the questions that statements, expressions and calls ask each other: each part of the
     evaluation knows only it (`interp/evaluator.py`), and the interpreter puts the parts together.

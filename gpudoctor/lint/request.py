@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.errors import InternalError
-from gpudoctor.lint.program_facts import AsStarted
+from gpudoctor.lint.events.program_facts import AsStarted
 from gpudoctor.record import dataclass, field
 from gpudoctor.rule import BUILT_IN, RuleCard
 

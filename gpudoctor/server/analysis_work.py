@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.api import FileChange, Finding, GpudoctorError, LintOptions, Location, NotWritten, Safety, Session
 from gpudoctor.config import find_config
-from gpudoctor.lint.notebooks.joined_cells import changed_cells
 from gpudoctor.lint.source.encoding import decode
 from gpudoctor.lint.source.file import NOTEBOOK
+from gpudoctor.lint.source.notebooks.joined_cells import changed_cells
 from gpudoctor.record import dataclass, field
 from gpudoctor.report.story import story
 from gpudoctor.server.analysis_messages import (

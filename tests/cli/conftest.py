@@ -10,8 +10,8 @@ import pytest
 
 from gpudoctor import cli, registry
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint import started_entry
 from gpudoctor.lint.discovery.classify import Classified
+from gpudoctor.lint.entries import started_entry
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import SeedSet

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint.size_limits import MAX_NOTEBOOK_BYTES
+from gpudoctor.lint.source.size_limits import MAX_NOTEBOOK_BYTES
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 WRONG = "import torch\nmodel = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))\n"

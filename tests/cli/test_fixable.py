@@ -9,7 +9,7 @@ import pytest
 
 from gpudoctor import cli
 from gpudoctor.diagnostic import Finding, Fix, Location, Safety, Severity
-from gpudoctor.lint import judge_entry, started_entry
+from gpudoctor.lint.entries import judge_entry, started_entry
 from gpudoctor.record import replace
 from gpudoctor.report.fixable import fixable
 from tests.support.fixture_marks import FOLDERS, label_of

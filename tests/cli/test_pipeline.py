@@ -7,9 +7,10 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.errors import InternalError
-from gpudoctor.lint import pipeline, started_entry
+from gpudoctor.lint import pipeline
 from gpudoctor.lint.discovery import importers
 from gpudoctor.lint.discovery.importers import Importers
+from gpudoctor.lint.entries import started_entry
 from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.source.file import Sources
@@ -186,7 +187,7 @@ def test_rules_without_their_events_are_not_imported(
 ) -> None:
     write(train=MAIN)
     asked: list[str] = []
-    monkeypatch.setattr("gpudoctor.lint.ask_rules.load", lambda card: asked.append(card.code))
+    monkeypatch.setattr("gpudoctor.lint.entries.ask_rules.load", lambda card: asked.append(card.code))
     idle = replace(seed_rule, needs=("Wrap", "Collective"))
     assert pipeline.lint(Request((".",), rules=(idle,), known=(idle,))).findings == ()
     assert asked == []
@@ -234,7 +235,7 @@ def test_a_limit_is_no_bug_and_is_told(
         raise error
 
     write(train=MAIN)
-    monkeypatch.setattr("gpudoctor.lint.started_entry.programs_of", ends)
+    monkeypatch.setattr("gpudoctor.lint.entries.started_entry.programs_of", ends)
     outcome = lint()
     assert outcome.failures == ()
     assert [each.path for each in outcome.partly] == ["train.py"]
@@ -251,7 +252,7 @@ def test_a_library_that_a_limit_interrupts_has_no_bug(
             raise KeyError("what it clears up with")
 
     write(train=MAIN)
-    monkeypatch.setattr("gpudoctor.lint.started_entry.programs_of", ends)
+    monkeypatch.setattr("gpudoctor.lint.entries.started_entry.programs_of", ends)
     outcome = lint()
     assert outcome.failures == ()
     assert "more than 2 seconds of execution" in outcome.partly[0].message

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gpudoctor.lint.interface.library_call import MODELS
 from gpudoctor.lint.interp import expressions
-from gpudoctor.lint.library_call import MODELS
 from tests.support import paper as on_paper
 
 Execute = Callable[..., on_paper.Paper]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpudoctor.lint.process_state import with_room
+from gpudoctor.lint.source.process_state import with_room
 
 
 def _depth(left: int) -> int:

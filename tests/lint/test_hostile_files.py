@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor import cli
-from gpudoctor.lint import size_limits
+from gpudoctor.lint.source import size_limits
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text
 from tests.support.linting import lint, working_in
 from tests.support.notebooks import notebook

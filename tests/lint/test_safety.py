@@ -152,7 +152,7 @@ FORBIDDEN = ("subprocess", "os.system", "os.exec", "os.fork", "os.posix_spawn", 
 READING = ("open", "os.listdir", "os.scandir")
 
 
-OWN_CODE = {str(OURS / "gpudoctor" / name) for name in ("lint/analyze.py", "record.py")}
+OWN_CODE = {str(OURS / "gpudoctor" / name) for name in ("lint/entries/analyze.py", "record.py")}
 
 
 def _is_renewed(name: str, given: list[str]) -> bool:

@@ -15,10 +15,10 @@ from pathlib import Path
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.value import NONE, Const, Values
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.interface.library_call import Call
 from gpudoctor.lint.interp import expressions
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.library.register import MODELS
-from gpudoctor.lint.library_call import Call
 from gpudoctor.lint.source.project import Project
 from gpudoctor.ranks.loopback import free_port
 from gpudoctor.record import dataclass

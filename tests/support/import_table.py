@@ -27,73 +27,59 @@ MAY_IMPORT: dict[str, str] = {
     # --- what a program is, on paper: no torch in `flow`, no syntax in anything up to `program` ---
     "lint.flow": "",
     "lint.domain": "lint.flow",
+    # How a program is started, and what it says of that: for the files that start it.
+    "lint.events.program_facts": "",
     "lint.events": "lint.domain lint.flow manifest",
     "lint.repair": "lint.domain lint.events manifest",
-    # What a rule is told goes on to the report: which answers made it silent.
-    "lint.guard_log": "lint.domain",
-    # What happened, which ranks came there, and what rules may ask of it: each sees the one before.
-    "lint.execution_log": "*values lint.guard_log",
-    "lint.reached_ranks": "*values lint.execution_log",
-    # What a program may ask of its project, and who answers.
-    "lint.project_answers": "",
-    "lint.program": "*values lint.guard_log lint.project_answers lint.reached_ranks manifest",
+    # What happened, which ranks came there, and what rules may ask of it.
+    "lint.program": "*values lint.source.project_answers manifest",
     # What rules of several families ask of a program.
     "lint.questions": "*values lint.program manifest",
     # --- from files to trees ---
     # What is borrowed of the process, with a lock: who parses and who follows long chains of imports.
-    "lint.process_state": "",
-    "lint.size_limits": "",
-    "lint.notebooks": "lint.process_state lint.size_limits",
+    "lint.source.process_state": "",
+    "lint.source.size_limits": "",
+    "lint.source.notebooks": "lint.source.process_state lint.source.size_limits",
+    # What a program may ask of its project, and who answers.
+    "lint.source.project_answers": "",
     # How to look through a syntax tree, for all who do.
     "lint.source.syntax_walk": "",
     # Records of what setting files say, for those that read them and those that make values of it.
     "lint.source.group_options": "",
     "lint.source": (
-        "drafts lint.notebooks lint.process_state lint.project_answers lint.size_limits lint.source.group_options "
-        "lint.source.syntax_walk manifest"
+        "drafts lint.source.group_options lint.source.notebooks lint.source.process_state lint.source.project_answers "
+        "lint.source.size_limits lint.source.syntax_walk manifest"
     ),
     "lint.suppression": "lint.launchfiles lint.source rule",
+    "lint.runtime.entry_result": "lint.events.program_facts lint.source",
     # What a session remembers is a part of what it asks.
-    "lint.runtime.result_memory": "lint.entry_result lint.source",
-    "lint.request": "lint.program_facts lint.runtime.result_memory rule",
-    # What a program says of how it wants to be started, for the files that start it.
-    "lint.program_facts": "",
+    "lint.runtime.result_memory": "lint.runtime.entry_result lint.source",
+    "lint.request": "lint.events.program_facts lint.runtime.result_memory rule",
     # Files that start programs know of programs no more than these facts.
-    "lint.launchfiles": "lint.domain lint.program_facts lint.source manifest",
-    "lint.launch_rules": (
-        "lint.ask_rules lint.discovery lint.entry_result lint.launchfiles lint.request lint.source registry"
-    ),
-    "lint.entry_result": "lint.program_facts lint.source",
+    "lint.launchfiles": "lint.domain lint.events.program_facts lint.source manifest",
     "lint.runtime.workers": "",
     # What a file is, and which of its definitions matter, is asked before and while a program is followed.
     "lint.discovery": (
-        "config lint.notebooks lint.request lint.runtime lint.runtime.workers lint.size_limits lint.source "
+        "config lint.request lint.runtime lint.runtime.workers lint.source lint.source.notebooks "
+        "lint.source.size_limits lint.source.syntax_walk manifest"
+    ),
+    "lint.runtime": "gpudoctor lint.events.program_facts lint.request lint.runtime.entry_result lint.source manifest",
+    # --- from trees to events ---
+    # What a model may ask and do, what containers hold, and what the evaluation raises.
+    "lint.interface": "*values manifest",
+    "lint.analyses": "*values lint.interface lint.source.syntax_walk manifest",
+    "lint.library": (
+        "*values lint.analyses lint.interface lint.library.library_names lint.source.group_options "
         "lint.source.syntax_walk manifest"
     ),
-    "lint.runtime": "gpudoctor lint.entry_result lint.program_facts lint.request lint.source manifest",
-    # --- from trees to events ---
-    # What a model may ask and do, as types.
-    "lint.library_context": "*values",
-    # What containers hold, and what classes have: asked by models and by the evaluation.
-    "lint.contents": "lint.domain lint.flow lint.hooks lint.library_context",
-    "lint.library_call": "*values lint.contents lint.hooks lint.library_context manifest",
-    # What the evaluation raises, for those who know what values stand for.
-    "lint.hooks": "*values lint.library_context",
-    "lint.analyses": (
-        "*values lint.contents lint.hooks lint.library_call lint.library_context lint.source.syntax_walk manifest"
-    ),
-    "lint.library": (
-        "*values lint.analyses lint.contents lint.hooks lint.library.library_names lint.library_call "
-        "lint.source.group_options lint.source.syntax_walk manifest"
-    ),
     # The one list of all that knows libraries, and questions about their names.
-    "lint.library.register": "lint.hooks lint.library_call manifest",
+    "lint.library.register": "lint.interface manifest",
     "lint.library.library_names": "manifest",
     # Python and nothing else: no model, no analysis.
     "lint.interp": (
-        "*values lint.contents lint.discovery lint.hooks lint.library.library_names lint.library.register "
-        "lint.library_call lint.library_context lint.process_state lint.program lint.program_facts "
-        "lint.project_answers lint.source lint.source.syntax_walk manifest"
+        "*values lint.discovery lint.events.program_facts lint.interface lint.library.library_names "
+        "lint.library.register lint.program lint.source lint.source.process_state lint.source.project_answers "
+        "lint.source.syntax_walk manifest"
     ),
     # By which error a rank notices that another has ended.
     "run.recording": "logs.error_texts",
@@ -102,43 +88,39 @@ MAY_IMPORT: dict[str, str] = {
     "page_examples": "",
     "registry": "card_index page_examples rule",
     # --- from events to findings ---
-    "lint.fix": "*values lint.process_state lint.program lint.repair lint.source lint.source.syntax_walk",
+    "lint.fix": "*values lint.program lint.repair lint.source lint.source.process_state lint.source.syntax_walk",
     # Whether a finding is sure hangs on the values behind it.
     "lint.results": (
-        "*values config lint.discovery lint.entry_result lint.fix lint.program lint.program_facts lint.questions "
-        "lint.request lint.size_limits lint.source lint.source.syntax_walk lint.suppression manifest rule"
+        "*values config lint.discovery lint.events.program_facts lint.fix lint.program lint.questions "
+        "lint.request lint.runtime.entry_result lint.source lint.source.size_limits lint.source.syntax_walk "
+        "lint.suppression manifest rule"
     ),
-    "lint.ask_rules": "lint.interp lint.program lint.results registry rule",
-    "lint.started_entry": (
-        "lint.ask_rules lint.discovery lint.interp lint.program lint.program_facts lint.request lint.source"
+    "lint.entries": (
+        "*values lint.discovery lint.events.program_facts lint.fix lint.interp lint.launchfiles lint.program "
+        "lint.request lint.results lint.runtime lint.runtime.entry_result lint.runtime.workers lint.source "
+        "lint.source.process_state registry rule"
     ),
-    "lint.judge_entry": "lint.ask_rules lint.fix lint.program lint.program_facts lint.results lint.started_entry",
-    "lint.analyze": (
-        "lint.discovery lint.entry_result lint.events lint.flow lint.judge_entry lint.process_state lint.program "
-        "lint.program_facts lint.request lint.results lint.runtime lint.runtime.workers lint.source "
-        "lint.started_entry"
-    ),
-    "lint.schedule": "lint.discovery lint.entry_result lint.request lint.source",
     "lint.pipeline": (
-        "lint.analyze lint.discovery lint.entry_result lint.launch_rules lint.request lint.results lint.runtime "
-        "lint.schedule lint.source"
+        "lint.discovery lint.entries lint.request lint.results lint.runtime lint.runtime.entry_result lint.source"
     ),
     "lint.lint_options": "config lint.request lint.runtime registry",
     # Which findings count: a baseline knows them by what services know them by, and comments silence them.
     "triage": "drafts lint.fix_loop lint.request lint.results lint.source lint.suppression plain report",
     # The door for those who call from Python.
     "api": (
-        "config lint.fix_loop lint.lint_options lint.pipeline lint.process_state lint.program lint.request "
-        "lint.runtime.result_memory lint.source registry rule triage"
+        "config lint.fix_loop lint.lint_options lint.pipeline lint.program lint.request lint.runtime.result_memory "
+        "lint.source lint.source.process_state registry rule triage"
     ),
     # What packs of rules import. The built-in rules take from it what only mypy reads.
-    "api.pack": "*values lint.launchfiles lint.program lint.program_facts lint.questions lint.repair run.recording",
+    "api.pack": (
+        "*values lint.events.program_facts lint.launchfiles lint.program lint.questions lint.repair run.recording"
+    ),
     # A rule itself says what its fix may bring to light.
     "lint.fix_loop": "lint.fix lint.pipeline lint.request lint.source registry rule",
     # Where the pages are: one setting, for all who link to them.
     "page_address": "",
     # An editor's: it builds on the door for those who call from Python.
-    "server": "gpudoctor api config lint.notebooks lint.source page_address registry report rule triage",
+    "server": "gpudoctor api config lint.source lint.source.notebooks page_address registry report rule triage",
     "lint": "",
     # Also what is made for pages and services must show what others wrote, and never obey it.
     "visible": "",
@@ -173,7 +155,7 @@ LATE = {
     # What a report says of a program; where all is known already, no event is looked at.
     "gpudoctor.lint.events.knowledge",
     "gpudoctor.lint.questions.loop_rounds",
-    "gpudoctor.lint.analyze",
+    "gpudoctor.lint.entries.analyze",
     # Most scripts make few things that are alike.
     "gpudoctor.lint.interp.memoized_calls",
     # Mostly the index of the rules is up to date, and nothing is written.
@@ -198,7 +180,7 @@ LATE = {
     "gpudoctor.lint.results.enrich",
     "gpudoctor.lint.results.remedy_words",
     # Mostly programs are linted, and not what starts them; and what starts them is mostly a shell script.
-    "gpudoctor.lint.launch_rules",
+    "gpudoctor.lint.entries.launch_rules",
     "gpudoctor.lint.launchfiles.reading",
     "gpudoctor.lint.launchfiles.charts",
     "gpudoctor.lint.launchfiles.dockerfile",
@@ -247,11 +229,11 @@ LATE = {
     "gpudoctor.lint.interp.reachable_code",
     # Most projects have no notebooks.
     "gpudoctor.lint.discovery.written_files",
-    "gpudoctor.lint.notebooks.write",
-    "gpudoctor.lint.notebooks.shell_lines",
-    "gpudoctor.lint.notebooks.joined_cells",
-    "gpudoctor.lint.notebooks.ipynb",
-    "gpudoctor.lint.notebooks.magics",
+    "gpudoctor.lint.source.notebooks.write",
+    "gpudoctor.lint.source.notebooks.shell_lines",
+    "gpudoctor.lint.source.notebooks.joined_cells",
+    "gpudoctor.lint.source.notebooks.ipynb",
+    "gpudoctor.lint.source.notebooks.magics",
     # Most programs have no finding for which it matters.
     "gpudoctor.lint.source.needed_versions",
     "gpudoctor.lint.source.launch_lines",

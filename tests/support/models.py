@@ -1,7 +1,7 @@
 """All models of libraries, also those that are loaded when a program names them."""
 
+from gpudoctor.lint.interface.library_call import Models
 from gpudoctor.lint.library.register import MODELS
-from gpudoctor.lint.library_call import Models
 
 
 def every_model() -> Models:

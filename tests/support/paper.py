@@ -11,7 +11,6 @@ import textwrap
 from pathlib import Path
 from typing import TypeVar
 
-from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Sampler
@@ -22,8 +21,9 @@ from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import NONE, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.valueset import Binding
+from gpudoctor.lint.interface.contents import known_items, pairs
+from gpudoctor.lint.interface.library_call import Call
 from gpudoctor.lint.interp.launch_worlds import programs_of
-from gpudoctor.lint.library_call import Call
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.project import Project
 from gpudoctor.record import dataclass

@@ -15,9 +15,9 @@ import sys
 import time
 from unittest import mock
 
-from gpudoctor.lint.analyze import examine
 from gpudoctor.lint.discovery.find_files import find_files
 from gpudoctor.lint.discovery.select import list_files
+from gpudoctor.lint.entries.analyze import examine
 from gpudoctor.lint.interp import entry_execution
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.request import Request

@@ -1,0 +1,1 @@
+"""One question that several models or statements ask, such as the scale of a loss: one file each."""

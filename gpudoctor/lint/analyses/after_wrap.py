@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper, any_part
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, PartExchanged, WeightsDrawn
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.manifest.effects import DrawEffect
 
 

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Text, Value, Values, single_of
 from gpudoctor.lint.events.collective import ReadTooEarly, ResultUsed, StartWork, WorkDone
-from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.library_call import Call, LibraryContext, flatten, singleton
 
 WAITING = frozenset({"wait", "result", "get_future", "synchronize", "is_completed", "is_success"})
 """What one asks a handle for who waits for it, or lets something else wait."""

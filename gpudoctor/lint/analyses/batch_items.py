@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.iterable_datasets import analyze_iteration
-from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
@@ -21,12 +20,13 @@ from gpudoctor.lint.events.data_loading import IndexIgnored, ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu, Move
-from gpudoctor.lint.library_call import flatten, singleton, unknown
+from gpudoctor.lint.interface.contents import find_method, new_list
+from gpudoctor.lint.interface.library_call import flatten, singleton, unknown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_context import LibraryContext, SpeculativeRun
+    from gpudoctor.lint.interface.library_context import LibraryContext, SpeculativeRun
 
 MAX_ITEM_STATEMENTS = 600
 """Statements that one item of a data set may take. Nearly all take under 300; augmentations that mix several images

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import Const, Values, single_of
 from gpudoctor.lint.events.collective import Pickled
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library_call import Call, flatten
+from gpudoctor.lint.interface.contents import known_items
+from gpudoctor.lint.interface.library_call import Call, flatten
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.manifest.effects import CollectiveEffect
 

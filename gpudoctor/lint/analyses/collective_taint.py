@@ -16,8 +16,8 @@ from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor, tensors_in
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
-from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.hooks import HOOKS, answers
+from gpudoctor.lint.interface.library_call import Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.manifest.effects import CollectiveEffect
 from gpudoctor.record import replace

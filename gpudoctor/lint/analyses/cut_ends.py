@@ -7,8 +7,8 @@ from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Length
 from gpudoctor.lint.domain.value import Values
 from gpudoctor.lint.events.data_loading import CutOff
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import LibraryContext
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import LibraryContext
 
 
 @told(HOOKS.cut_off)

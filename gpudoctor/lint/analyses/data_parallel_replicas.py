@@ -5,21 +5,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import Call, singleton
+from gpudoctor.lint.interface.contents import find_method, known_items, pairs
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import Call, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.module import Module
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_context import LibraryContext
+    from gpudoctor.lint.interface.library_context import LibraryContext
 
     Attributed = tuple[Value, str]
     """An attribute: of what, and its name."""

@@ -10,8 +10,8 @@ from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Discard
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import LibraryContext
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import LibraryContext
 
 
 @told(HOOKS.dropped)

@@ -6,7 +6,7 @@ from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, tensors_in
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Const, Unknown, Value
-from gpudoctor.lint.library_call import Call
+from gpudoctor.lint.interface.library_call import Call
 from gpudoctor.manifest.compiled import operations
 
 _SAME_COUNT = operations("each_number", "reshapes", "joins")

@@ -9,7 +9,6 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.extents import is_count
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import known_of_returned, note_returned
-from gpudoctor.lint.contents import find_method, known_items, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ClassState, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
@@ -25,7 +24,8 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
 from gpudoctor.lint.events.model import Forward, ForwardTalks, ModuleClassFlaw, UnusedPart
 from gpudoctor.lint.events.placement import ConstantMixed, Crossed, DeviceUsed, FixedMet, TensorKept
-from gpudoctor.lint.library_call import Call, LibraryContext, singleton
+from gpudoctor.lint.interface.contents import find_method, known_items, possible_pairs, set_item
+from gpudoctor.lint.interface.library_call import Call, LibraryContext, singleton
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 

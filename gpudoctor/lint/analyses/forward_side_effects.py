@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
 from gpudoctor.lint.flow.interning import for_one_program
-from gpudoctor.lint.library_call import LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import LibraryContext, singleton
 from gpudoctor.lint.source.syntax_walk import walk
 
 

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, TRUE, Value, Values
 from gpudoctor.lint.events.model import GradientFlag, WeightsSet
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
 
 
 def is_frozen(do: LibraryContext, module: Value) -> bool:

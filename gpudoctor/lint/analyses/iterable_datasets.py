@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gpudoctor.lint.contents import find_in_class
 from gpudoctor.lint.domain.abstract_state import NO, DatasetState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
@@ -22,8 +21,9 @@ from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.process import EnvironmentRead
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import LibraryContext, singleton
+from gpudoctor.lint.interface.contents import find_in_class
+from gpudoctor.lint.interface.hooks import HOOKS, answers
+from gpudoctor.lint.interface.library_call import LibraryContext, singleton
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.manifest.compiled import declared, functions, prefixes
 from gpudoctor.manifest.effects import DrawEffect

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.collective_taint import averaged_in, counts_rounds
 from gpudoctor.lint.analyses.extents import is_count
-from gpudoctor.lint.contents import fields_of, pairs
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState, ValueCell
 from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
@@ -21,7 +20,8 @@ from gpudoctor.lint.domain.tensor import Extent, Mark, Tensor, TensorOrigin, ten
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.training_step import ScaleGradients
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.library_call import LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.contents import fields_of, pairs
+from gpudoctor.lint.interface.library_call import LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 

@@ -12,8 +12,8 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import PickedAtRandom
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import LibraryContext
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import LibraryContext
 
 
 @told(HOOKS.picked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.lint.contents import possible_pairs
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, TensorState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.device import CPU
@@ -14,8 +13,9 @@ from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, constant_of, single_of, term_of
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.contents import possible_pairs
+from gpudoctor.lint.interface.hooks import HOOKS, answers
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, flatten, singleton
 
 _DEPTH = 6
 """Entries of entries, and calls of calls, that are followed back to the file."""

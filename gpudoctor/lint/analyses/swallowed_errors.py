@@ -9,8 +9,8 @@ from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import Caught, Swallowed
-from gpudoctor.lint.hooks import HOOKS, Handled, told
-from gpudoctor.lint.library_call import LibraryContext
+from gpudoctor.lint.interface.hooks import HOOKS, Handled, told
+from gpudoctor.lint.interface.library_call import LibraryContext
 from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 
 CATCH_ALL = frozenset({"Exception", "BaseException"})

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from fnmatch import translate
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.size_limits import MAX_IGNORE_BYTES, MAX_IGNORE_LINES, MAX_STARS
 from gpudoctor.lint.source.layout import parents
+from gpudoctor.lint.source.size_limits import MAX_IGNORE_BYTES, MAX_IGNORE_LINES, MAX_STARS
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:

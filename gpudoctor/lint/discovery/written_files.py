@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.content_signs import concerns_training
-from gpudoctor.lint.notebooks.cells import WrittenFile
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.file_traits import FileTraits
+from gpudoctor.lint.source.notebooks.cells import WrittenFile
 from gpudoctor.record import dataclass, replace
 
 

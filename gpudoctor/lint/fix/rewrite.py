@@ -21,7 +21,7 @@ from gpudoctor.lint.fix import changes as ch
 from gpudoctor.lint.fix.blocks import EmptyLines, Statement, changed_block, parted
 from gpudoctor.lint.fix.commas import replaced, with_arguments, with_name
 from gpudoctor.lint.fix.edits import TextSpan, differences
-from gpudoctor.lint.process_state import no_warnings
+from gpudoctor.lint.source.process_state import no_warnings
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 LineColumn = tuple[int, int]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterator
 
-from gpudoctor.lint.contents import ancestry, find_in_class
 from gpudoctor.lint.domain.abstract_state import ClassState, ObjectState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, Function, Instance, ProjectModule
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton, text_of
-from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.lint.interface.contents import ancestry, find_in_class
+from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import member, resolved
 from gpudoctor.lint.library.library_names import MAKE_FIELDS, gives_settings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.lint.contents import MAX_TUPLE, known_items, new_dict, pairs, possible_pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -15,6 +14,7 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, singl
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interface.contents import MAX_TUPLE, known_items, new_dict, pairs, possible_pairs
 from gpudoctor.lint.interp.annotations import annotated_class, as_annotated, has_fields, is_chosen, object_of_settings
 from gpudoctor.lint.interp.attributes import option_in
 from gpudoctor.lint.interp.evaluator import Evaluator

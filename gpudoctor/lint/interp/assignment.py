@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.lint.contents import delete_item, set_item
 from gpudoctor.lint.domain.function import Instance
 from gpudoctor.lint.domain.value import Values, text_of
+from gpudoctor.lint.interface.contents import delete_item, set_item
 from gpudoctor.lint.interp import attributes, library
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET

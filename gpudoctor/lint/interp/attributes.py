@@ -7,7 +7,6 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
-from gpudoctor.lint.contents import ancestry, described_by, find_in_class, hidden_in, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ContainerState, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, items_held
@@ -31,12 +30,13 @@ from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Va
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interface.contents import ancestry, described_by, find_in_class, hidden_in, possible_pairs, set_item
+from gpudoctor.lint.interface.library_call import NOT_ANSWERED, Call
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE, is_harmless
 from gpudoctor.lint.library.register import HOOKS, MODELS
-from gpudoctor.lint.library_call import NOT_ANSWERED, Call
 from gpudoctor.manifest.compiled import class_made_by
 from gpudoctor.record import replace
 

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from gpudoctor.lint.contents import fields_of, find_in_class, find_method, known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState, ObjectState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -27,6 +26,8 @@ from gpudoctor.lint.domain.function import (
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.interface.contents import fields_of, find_in_class, find_method, known_items, possible_pairs
+from gpudoctor.lint.interface.library_call import NOT_ANSWERED
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.annotations import field_without_value, has_fields
 from gpudoctor.lint.interp.argument_passing import among_the_rest, arguments_of, bind_parameters
@@ -38,7 +39,6 @@ from gpudoctor.lint.interp.limits import A_FEW, MAX_CALL_DEPTH, MAX_RECURSION, M
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.library.library_names import PLAIN, gives_settings
 from gpudoctor.lint.library.register import HOOKS, MODELS
-from gpudoctor.lint.library_call import NOT_ANSWERED
 
 
 def call_node(m: Evaluator, node: ast.Call) -> Values:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable
 
-from gpudoctor.lint.contents import find_in_class
 from gpudoctor.lint.discovery.call_search import leads_to_training
 from gpudoctor.lint.discovery.top_level import root_name
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
@@ -13,7 +12,8 @@ from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.lint.interface.contents import find_in_class
+from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import module_frame

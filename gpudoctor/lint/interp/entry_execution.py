@@ -15,9 +15,10 @@ from gpudoctor.lint.domain.symbols import IsTrue
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Chosen, Imprecision, NotReached, Stop
 from gpudoctor.lint.events.launch_world import LaunchWorld
+from gpudoctor.lint.events.program_facts import AsStarted
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS
-from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
@@ -26,7 +27,6 @@ from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.interp.written_switches import written_switches
 from gpudoctor.lint.library.library_names import IMPORTS
 from gpudoctor.lint.program import Assumptions, Program
-from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, field, replace
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator, LastCall
     from gpudoctor.lint.interp.reachable_code import CodeParts  # noqa: TC004, a record asks for the name alone
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
-    from gpudoctor.lint.project_answers import UsedNames
+    from gpudoctor.lint.source.project_answers import UsedNames
 
 NOWHERE: frozenset[Location] = frozenset()
 NOTHING_ASSUMED = Assumptions()

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.domain.rank import Rank, Size
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.interface.library_context import Execution, Launch, LibraryContext, ProjectModules
     from gpudoctor.lint.interp.function_traits import Registrar
-    from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
 else:
     # Nobody needs to run what only says which members there are.
     LibraryContext = object

@@ -9,7 +9,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
 from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Anonymous, Unknown, Value, Values, singleton
@@ -22,6 +21,7 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.interning import numbered, numbered_from
 from gpudoctor.lint.flow.store import Store
 from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interface.contents import ancestry
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.function_traits import FunctionTraits, traits_of
 from gpudoctor.lint.interp.limits import (
@@ -62,9 +62,9 @@ from gpudoctor.lint.source.unparse import shown
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.events.launch_world import LaunchWorld
+    from gpudoctor.lint.interface.library_context import Listener
     from gpudoctor.lint.interp.function_traits import CallMemory, Habit
     from gpudoctor.lint.interp.written_switches import WrittenSwitches
-    from gpudoctor.lint.library_context import Listener
     from gpudoctor.lint.source.project import ModuleFile, Project
 
     Owner = TypeVar("Owner", bound=Value)

@@ -8,19 +8,6 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cache, lru_cache, partial
 from typing import Any
 
-from gpudoctor.lint.contents import (
-    MAX_ITEMS,
-    as_written_by_itself,
-    in_a_set,
-    known_items,
-    new_dict,
-    new_list,
-    new_tuple,
-    note_chosen_file,
-    note_grown,
-    note_rank_decides,
-    possible_pairs,
-)
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import fits, formatted, joined, negative, operated
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
@@ -43,6 +30,19 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, whole
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.interface.contents import (
+    MAX_ITEMS,
+    as_written_by_itself,
+    in_a_set,
+    known_items,
+    new_dict,
+    new_list,
+    new_tuple,
+    note_chosen_file,
+    note_grown,
+    note_rank_decides,
+    possible_pairs,
+)
 from gpudoctor.lint.interp import imports, library, truthiness
 from gpudoctor.lint.interp.assignment import assign, hint
 from gpudoctor.lint.interp.attributes import attribute

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import Enumerated, TupleOf
 from gpudoctor.lint.domain.function import Generator, Instance, function_of
 from gpudoctor.lint.domain.value import Values, singleton
 from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.interface.contents import find_method
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.evaluator import Evaluator

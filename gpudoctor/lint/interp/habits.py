@@ -11,7 +11,6 @@ import ast
 from collections.abc import Callable, Hashable, Iterable
 from types import NoneType
 
-from gpudoctor.lint.contents import add_more
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
@@ -47,6 +46,7 @@ from gpudoctor.lint.events.process import (
     Swallowed,
 )
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interface.contents import add_more
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.function_traits import CallMemory, Habit
 from gpudoctor.lint.interp.limits import MAX_QUIET_STATEMENTS, SHORT_CALL

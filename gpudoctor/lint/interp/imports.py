@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import possible_pairs
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -22,15 +21,16 @@ from gpudoctor.lint.domain.function import BoundMethod, Class, Function, LazyImp
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interface.contents import possible_pairs
+from gpudoctor.lint.interface.library_call import MODELS
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS, MAX_WAITING
 from gpudoctor.lint.interp.position import Frame
-from gpudoctor.lint.library_call import MODELS
-from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.file_queries import is_file, is_folder
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.library_roots import is_strange
+from gpudoctor.lint.source.process_state import fresh_stack
 from gpudoctor.lint.source.project import ModuleFile, Package
 
 _DECORATED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

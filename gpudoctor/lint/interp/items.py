@@ -6,23 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import (
-    MAX_ITEMS,
-    default_of,
-    find_method,
-    hidden_in,
-    is_key,
-    key_of,
-    known_items,
-    may_have_more,
-    new_dict,
-    new_list,
-    new_tuple,
-    note_grown,
-    note_rank_decides,
-    possible_pairs,
-    set_item,
-)
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
@@ -48,6 +31,23 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interface.contents import (
+    MAX_ITEMS,
+    default_of,
+    find_method,
+    hidden_in,
+    is_key,
+    key_of,
+    known_items,
+    may_have_more,
+    new_dict,
+    new_list,
+    new_tuple,
+    note_grown,
+    note_rank_decides,
+    possible_pairs,
+    set_item,
+)
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.limits import LONG_DRAW, MAX_VALUES

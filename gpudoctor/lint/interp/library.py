@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from gpudoctor.lint.contents import find_method, hidden_in
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Instance, Library, ProjectModule
 from gpudoctor.lint.domain.symbols import Item
 from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Unknown, Value, Values, shards_of, singleton, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
+from gpudoctor.lint.interface.contents import find_method, hidden_in
+from gpudoctor.lint.interface.library_call import NOT_ANSWERED
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.register import HOOKS, MODELS
-from gpudoctor.lint.library_call import NOT_ANSWERED
 
 
 def is_known(name: str, exactly: bool) -> bool:

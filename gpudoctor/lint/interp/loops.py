@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import reduce
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import begin_iteration, find_method, is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
@@ -33,6 +32,7 @@ from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.interface.contents import begin_iteration, find_method, is_grown, known_items
 from gpudoctor.lint.interp import truthiness
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.evaluator import Evaluator

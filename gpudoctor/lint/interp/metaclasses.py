@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 
-from gpudoctor.lint.contents import find_in_class, find_method, new_dict
 from gpudoctor.lint.domain.abstract_state import ClassState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values, single_of, singleton
+from gpudoctor.lint.interface.contents import find_in_class, find_method, new_dict
 from gpudoctor.lint.interp.evaluator import Evaluator
 
 

@@ -11,7 +11,6 @@ import ast
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
 
-from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
@@ -21,7 +20,8 @@ from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.lint.interface.contents import ancestry
+from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.limits import MAX_TOGETHER
 from gpudoctor.lint.interp.widening import all_as_one, most

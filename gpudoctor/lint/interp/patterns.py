@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.lint.contents import (
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.function import Class, Instance, Library
+from gpudoctor.lint.domain.value import Anonymous, Const, Value, Values, divergence_of, singleton
+from gpudoctor.lint.flow.condition import Atom, Literal
+from gpudoctor.lint.interface.contents import (
     fields_of,
     is_grown,
     known_items,
@@ -14,11 +19,6 @@ from gpudoctor.lint.contents import (
     new_list,
     pairs,
 )
-from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.function import Class, Instance, Library
-from gpudoctor.lint.domain.value import Anonymous, Const, Value, Values, divergence_of, singleton
-from gpudoctor.lint.flow.condition import Atom, Literal
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.operators import conjunction, disjunction
 from gpudoctor.lint.interp.truthiness import compare_values, truth

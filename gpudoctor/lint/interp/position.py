@@ -27,7 +27,7 @@ from gpudoctor.record import dataclass, field
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.events.knowledge import Stop
-    from gpudoctor.lint.library_context import Listener
+    from gpudoctor.lint.interface.library_context import Listener
 
 NEVER = 1 << 62
 NOTHING: Values = ValueSet(())

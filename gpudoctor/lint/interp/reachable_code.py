@@ -13,8 +13,8 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from gpudoctor.lint.discovery.top_level import Definition, name_parts, root_name
-from gpudoctor.lint.project_answers import UsedNames
 from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.lint.source.project_answers import UsedNames
 from gpudoctor.lint.source.syntax_walk import nodes_of, statements, walk
 from gpudoctor.record import compared
 

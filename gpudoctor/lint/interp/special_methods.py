@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Library, class_of
 from gpudoctor.lint.domain.value import Value, Values, singleton
+from gpudoctor.lint.interface.contents import find_method
 from gpudoctor.lint.interp.evaluator import Evaluator
 
 _OPERATORS: dict[type[ast.operator], str] = {

@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
-from gpudoctor.lint.hooks import Handled
+from gpudoctor.lint.interface.hooks import Handled
 from gpudoctor.lint.interp import expressions, truthiness, with_statements
 from gpudoctor.lint.interp.annotations import as_annotated
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind

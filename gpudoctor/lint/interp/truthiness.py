@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import known_items, known_keys, may_have_more, possible_pairs
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank
@@ -27,6 +26,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.store import Delta
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interface.contents import known_items, known_keys, may_have_more, possible_pairs
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart
 from gpudoctor.lint.interp.operators import (

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.discovery.classify import is_test
 from gpudoctor.lint.discovery.top_level import GRADIENTS
 from gpudoctor.lint.domain.function import Function, class_of
 from gpudoctor.lint.events.knowledge import Chosen, NotReached, Stop
+from gpudoctor.lint.interface.contents import ancestry
 from gpudoctor.lint.interp.reachable_code import BY_A_TRAINER, FITS, FUNCTIONS, is_started, parts_of, reachable
 from gpudoctor.lint.source.syntax_walk import nodes_of
 

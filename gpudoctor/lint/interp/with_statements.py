@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator, Library
 from gpudoctor.lint.domain.symbols import OpenFile
@@ -14,6 +13,7 @@ from gpudoctor.lint.events.event_context import perhaps_open
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.store import Delta
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interface.contents import find_method
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.position import NONE_SET, EarlyExits, PathExit

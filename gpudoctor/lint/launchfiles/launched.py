@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import TypeVar
 
 from gpudoctor.diagnostic import Edit, Fix, Location, Safety
+from gpudoctor.lint.events.program_facts import AsStarted, ProgramFacts
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
 from gpudoctor.lint.launchfiles.reading import found_from, names_of
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart, StartedBy, is_option
-from gpudoctor.lint.program_facts import AsStarted, ProgramFacts
 from gpudoctor.lint.source.launch_names import is_of_editor
 from gpudoctor.record import dataclass, field, replace
 

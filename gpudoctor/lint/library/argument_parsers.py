@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.contents import hidden_in, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.device import Device
@@ -27,9 +26,10 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, SettingRead
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.interface.contents import hidden_in, known_items
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.missing_attributes import declares
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 
 SUPPRESS = Library("argparse.SUPPRESS")
 

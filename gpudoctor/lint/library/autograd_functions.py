@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gpudoctor.lint.analyses.forward_body import replay_for_ranks
-from gpudoctor.lint.contents import find_in_class, new_list
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
+from gpudoctor.lint.interface.contents import find_in_class, new_list
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.lint.library.tensors import combined
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from gpudoctor.lint.contents import as_written_by_itself, begin_iteration, is_grown, known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, calculated, converted, formatted, joined, of_text, split
@@ -39,9 +38,10 @@ from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interface.contents import as_written_by_itself, begin_iteration, is_grown, known_items, new_list
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.lint.library.checkpoint_files import note_written, report_written
 from gpudoctor.lint.library.tensors import agreed, combined, is_reduced, note_printed, report
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.record import replace
 
 BUILTINS = Library("builtins")

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import methodcaller
 
-from gpudoctor.lint.contents import (
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf, items_held
+from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, ProjectModule, class_of
+from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.symbols import EachOf, Item
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, constant_of, int_of, text_of
+from gpudoctor.lint.events.process import SettingDefault
+from gpudoctor.lint.events.training_step import Accumulated
+from gpudoctor.lint.flow.condition import ALWAYS, Condition
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interface.contents import (
     NESTED,
     copy_of,
     described_by,
@@ -33,23 +45,11 @@ from gpudoctor.lint.contents import (
     set_items,
     take_out,
 )
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
-from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf, items_held
-from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, ProjectModule, class_of
-from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import EachOf, Item
-from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, constant_of, int_of, text_of
-from gpudoctor.lint.events.process import SettingDefault
-from gpudoctor.lint.events.training_step import Accumulated
-from gpudoctor.lint.flow.condition import ALWAYS, Condition
-from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.choosing import choice_name
 from gpudoctor.lint.library.tensors import surely_has_graph
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 
 
 @MODELS.callable("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Values, single_of
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.interface.contents import known_items, pairs
+from gpudoctor.lint.interface.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import CallEffect
 
 STUDIES = ("optuna.create_study.optimize", "optuna.load_study.optimize", "optuna.study.create_study.optimize")

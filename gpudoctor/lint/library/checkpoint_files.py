@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpudoctor.lint.analyses.state_dicts import is_copied_to_cpu, origin, taken, written
-from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import NO, FileState, ModuleState, SettingState, TensorState
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.heuristics import PIPELINE
@@ -17,13 +16,14 @@ from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState, as_
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interface.contents import pairs
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.sharding import hands_out_shards, is_cut_up, is_emptied, note_loaded
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_nn import device_of, put_on
 from gpudoctor.lint.library.unread_code import WRITES_TABLE
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.effects import SaveEffect
 
 

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.function import BoundMethod, ProjectModule
 from gpudoctor.lint.domain.value import Anonymous, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.library_call import Call, singleton
+from gpudoctor.lint.interface.library_call import Call, singleton
 
 
 def one_of(call: Call, choices: list[Value]) -> Values:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Hashable, Iterator
 
 from gpudoctor.diagnostic import Confidence, Location
-from gpudoctor.lint.contents import new_list, show_entries
 from gpudoctor.lint.domain.abstract_state import ClassState, ContainerState, ModuleState
 from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -24,9 +23,10 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.knowledge import Guess
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import new_list, show_entries
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.library.stub_models import inherited_method
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.manifest.compiled import prefixes, taking_charge
 

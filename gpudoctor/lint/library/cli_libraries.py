@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import fields_of, find_in_class, find_method, new_dict, new_list
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf, items_held
@@ -22,11 +21,12 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.symbols import CallResult, Setting
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.interface.contents import fields_of, find_in_class, find_method, new_dict, new_list
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.dynamic_import import all_named
 from gpudoctor.lint.library.setting_classes import chosen_object, declare, option
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import prefixes
 
 ADD = Library("click.Group.add_command")

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.function import Class, Function, Library
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Const, Unknown, Values, single_of
 from gpudoctor.lint.events.process import SettingDefault
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
 
 

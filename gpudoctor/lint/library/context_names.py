@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.events.event_context import ONE_BY_ONE
 from gpudoctor.lint.events.host_waits import DebugFlag
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import LibraryContext
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import LibraryContext
 
 GRADIENT_FREE = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}

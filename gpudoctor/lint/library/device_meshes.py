@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ProcessState
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.provenance import provenance_of
@@ -12,9 +11,10 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import CallResult, Item, MethodResult
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interface.contents import known_items
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.torch_distributed import begin_group
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 
 MESH = "torch.distributed.device_mesh.DeviceMesh"
 

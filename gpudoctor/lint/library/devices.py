@@ -16,9 +16,9 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, V
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.hooks import HOOKS, answers
+from gpudoctor.lint.interface.hooks import HOOKS, answers
+from gpudoctor.lint.interface.library_call import Call, LibraryContext, singleton
 from gpudoctor.lint.library.gpu_switches import take_gpu
-from gpudoctor.lint.library_call import Call, LibraryContext, singleton
 
 TYPES = ("cuda", "cpu", "mps", "xpu", "npu", "meta", "hpu")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.lint.domain.value import FALSE, NONE, Const, Text, Unknown, Values
 from gpudoctor.lint.events.files import ChangeFolder, as_path
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.interface.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import FolderEffect
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 
-from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.symbols import OpenFile
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.files import Download, as_path
+from gpudoctor.lint.interface.contents import known_items
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.library.checkpoint_files import note_written, opened_for_writing, report_written
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import DownloadEffect
 

@@ -7,8 +7,8 @@ import ast
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.flow.interning import for_one_program
+from gpudoctor.lint.interface.library_call import Call
 from gpudoctor.lint.library.wrapper_names import every_module_has
-from gpudoctor.lint.library_call import Call
 from gpudoctor.lint.source.syntax_walk import walk
 
 MODULE = "torch.nn.Module"

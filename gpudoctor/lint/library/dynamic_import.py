@@ -6,7 +6,6 @@ import ast
 from collections.abc import Hashable, Sequence
 from functools import partial
 
-from gpudoctor.lint.contents import ancestry, default_of, known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
@@ -28,10 +27,11 @@ from gpudoctor.lint.domain.value import (
     single_of,
     text_of,
 )
-from gpudoctor.lint.hooks import HOOKS, answers
+from gpudoctor.lint.interface.contents import ancestry, default_of, known_items, possible_pairs
+from gpudoctor.lint.interface.hooks import HOOKS, answers
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.library.choosing import choice_name, one_by, one_of
 from gpudoctor.lint.library.library_names import IMPORTS, canonical
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpudoctor.lint.contents import default_of, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, text_of
-from gpudoctor.lint.library_call import Call, singleton
+from gpudoctor.lint.interface.contents import default_of, pairs
+from gpudoctor.lint.interface.library_call import Call, singleton
 from gpudoctor.record import dataclass
 
 _ENGINE, _OF_ENGINE = "engine", "engine."

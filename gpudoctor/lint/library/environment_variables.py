@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind, as_setting
 from gpudoctor.lint.domain.value import (
@@ -21,8 +20,9 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.hooks import HOOKS, answers, told
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.contents import pairs
+from gpudoctor.lint.interface.hooks import HOOKS, answers, told
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.lint.source.group_options import variable_in
 from gpudoctor.record import dataclass, replace
 

@@ -11,7 +11,6 @@ from gpudoctor.lint.analyses.forward_body import check_meeting, computing, fill,
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
-from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import on_cpu
@@ -33,6 +32,8 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.interface.contents import find_method
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import left_whole, note_met
 from gpudoctor.lint.library.tensors import as_loss, check_devices, check_each_way, combined, is_cpu_batch, made
@@ -45,7 +46,6 @@ from gpudoctor.lint.library.torch_nn import (
     note_used,
 )
 from gpudoctor.lint.library.wrapping import BASES
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import replace
 

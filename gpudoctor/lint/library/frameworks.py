@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, watch_models
-from gpudoctor.lint.contents import default_of, known_items
 from gpudoctor.lint.domain.abstract_state import (
     NO,
     PROCESS,
@@ -47,7 +46,9 @@ from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import default_of, known_items
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, said_by_stub, singleton
 from gpudoctor.lint.library.class_kinds import is_module_name
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.library_names import is_harmless
@@ -59,7 +60,6 @@ from gpudoctor.lint.library.torch_distributed import begin_group, group_exists, 
 from gpudoctor.lint.library.torch_nn import new_module, put_on
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, said_by_stub, singleton
 from gpudoctor.manifest.compiled import belonging, body, classes, declared, methods, preparing
 from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
 from gpudoctor.manifest.framework_roles import Framework

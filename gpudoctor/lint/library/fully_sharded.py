@@ -9,12 +9,12 @@ from gpudoctor.lint.domain.rank import as_numbers
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
 from gpudoctor.lint.events.model import ForwardMarked, ForwardShared, ForwardTalks, ShardingRefused, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.lint.library.device_meshes import is_of_cpus, is_whole, ranks_along
 from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded, parts_of_kind, refusal
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library.wrapper_names import FSDP_MODULE
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import methods
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.contents import default_of
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.symbols import IsTrue
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.flow.condition import Literal
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import LibraryContext
+from gpudoctor.lint.interface.contents import default_of
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import LibraryContext
 
 
 def take_gpu(do: LibraryContext, devices: Values | None) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterable, Iterator
 
-from gpudoctor.lint.contents import known_items, possible_pairs, put_entries
 from gpudoctor.lint.domain.abstract_state import NO, SettingState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.function import Instance, Namespace
@@ -14,8 +13,9 @@ from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import LibraryContext, singleton
+from gpudoctor.lint.interface.contents import known_items, possible_pairs, put_entries
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import LibraryContext, singleton
 
 DEPTH = 4
 """So many levels deep what holds others is looked into."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudoctor.lint.analyses.state_dicts import origin, taken
-from gpudoctor.lint.contents import known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
@@ -31,6 +30,8 @@ from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interface.contents import known_items, possible_pairs
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration
@@ -38,7 +39,6 @@ from gpudoctor.lint.library.setting_classes import chosen_object
 from gpudoctor.lint.library.torch_nn import adopt
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.written_settings import read_from
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import classes
 
 _TELLS_OF_ZERO = ("integrations", "integrations.deepspeed", "deepspeed")

@@ -7,7 +7,7 @@ from gpudoctor.lint.domain.symbols import Loaded
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Unknown, Values, divergence_of
 from gpudoctor.lint.events.data_loading import Split, StreamLoaded
 from gpudoctor.lint.events.event_context import agreement_on
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call
 
 _SEED_OF = {"shuffle": 0, "train_test_split": 4}
 """Where the seed stands."""

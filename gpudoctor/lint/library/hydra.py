@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.contents import known_items, new_dict, new_list, possible_pairs, show_entries
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Function, Partial, function_of
 from gpudoctor.lint.domain.symbols import CallResult, Setting
 from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Text, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.interface.contents import known_items, new_dict, new_list, possible_pairs, show_entries
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.library.dynamic_import import named, named_in_files
 from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.written_settings import OpenedFile
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 _COMPOSED = "what hydra composes"
 _FOLDER = "where hydra looks"

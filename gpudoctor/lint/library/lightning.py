@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpudoctor.lint.contents import known_items, possible_pairs
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Instance, Namespace, class_of
 from gpudoctor.lint.domain.group import ManagedObject
@@ -12,11 +11,12 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Value, Values, single_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interface.contents import known_items, possible_pairs
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, said_by_stub, singleton
 from gpudoctor.lint.library.frameworks import option_names
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import managed_method
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, said_by_stub, singleton
 from gpudoctor.record import replace
 
 _ROOTS = frozenset({"lightning", "pytorch_lightning"})

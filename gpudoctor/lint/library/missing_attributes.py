@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from gpudoctor.lint.contents import fields_of
 from gpudoctor.lint.domain.abstract_state import NO, YES, ModuleState, ObjectState, SettingState
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, Parser
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.flow.interning import for_one_program
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import fields_of
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import LibraryContext
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
 from gpudoctor.lint.library.wrapper_names import CALLABLES, FSDP_MODULE, OWN, every_module_has
-from gpudoctor.lint.library_call import LibraryContext
 from gpudoctor.lint.source.syntax_walk import bound_by, nodes_of, walk
 from gpudoctor.manifest.compiled import declared
 

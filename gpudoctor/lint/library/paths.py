@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import default_of, known_items
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library, library_name_of
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of, text_of
-from gpudoctor.lint.hooks import HOOKS, answers, told
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.contents import default_of, known_items
+from gpudoctor.lint.interface.hooks import HOOKS, answers, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 
 _SEPARATOR = Const("/")
 _MOST_PARENTS = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.lint.analyses.collective_signatures import note_pickled
 from gpudoctor.lint.domain.value import Values
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call
 
 
 @MODELS.callable("pickle.dumps", "cloudpickle.dumps", "dill.dumps")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import chain
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
@@ -24,13 +23,14 @@ from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, SetStartMethod, Spawn
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import find_method, known_items, pairs
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
 from gpudoctor.lint.library.library_names import is_between_processes
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import inherited_method
 from gpudoctor.lint.library.unread_code import attributes_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import classes
 from gpudoctor.manifest.effects import LaunchEffect
 

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, single_of
 from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.manifest.effects import SeedEffect
 
 

@@ -11,8 +11,8 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.library.process_launchers import called
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
 
 _REMOTE = "ray.remote"

@@ -5,16 +5,6 @@ from __future__ import annotations
 import ast
 from types import FunctionType
 
-from gpudoctor.lint.contents import (
-    ancestry,
-    default_of,
-    fields_of,
-    find_in_class,
-    find_method,
-    new_dict,
-    new_list,
-    note_any_name,
-)
 from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState, SettingState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -56,6 +46,17 @@ from gpudoctor.lint.events.model import WrapperMissed
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.interface.contents import (
+    ancestry,
+    default_of,
+    fields_of,
+    find_in_class,
+    find_method,
+    new_dict,
+    new_list,
+    note_any_name,
+)
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.dynamic_import import member_named_by, method_named_by
@@ -63,7 +64,6 @@ from gpudoctor.lint.library.hidden_ranks import hide_rank, holds_rank
 from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapper_names import CALLABLES, FSDP_MODULE, wrapper_has
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import declared
 from gpudoctor.record import replace
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import partial
 from importlib import import_module
 
-from gpudoctor.lint.hooks import HOOKS
-from gpudoctor.lint.library_call import MODELS
+from gpudoctor.lint.interface.hooks import HOOKS
+from gpudoctor.lint.interface.library_call import MODELS
 from gpudoctor.manifest.compiled import belonging, functions, taking_charge
 
 __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]

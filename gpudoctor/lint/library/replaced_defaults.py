@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import add_more, ancestry, described_by, possible_pairs, put_entries
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.symbols import Attribute, Item, Setting, from_settings
 from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.contents import add_more, ancestry, described_by, possible_pairs, put_entries
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.record import dataclass
 
 DEPTH = 3

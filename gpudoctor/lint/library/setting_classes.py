@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from functools import partial, reduce
 
-from gpudoctor.lint.contents import find_method, new_dict, note_chosen_file, possible_pairs, show_entries
 from gpudoctor.lint.domain.abstract_state import ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf
@@ -14,10 +13,11 @@ from gpudoctor.lint.domain.rank import as_setting
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Const, Unknown, Values, constant_of, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.interface.contents import find_method, new_dict, note_chosen_file, possible_pairs, show_entries
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, number_in
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.stub_models import inherited_method, returns_kind
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 _TYPED = frozenset({"tap.Tap", "tap.tap.Tap"})
 

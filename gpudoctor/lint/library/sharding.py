@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import (
     NO,
     PROCESS,
@@ -24,8 +23,9 @@ from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import TRUE, Unknown, Value, single_of
 from gpudoctor.lint.events.model import PastForward, ShardingRefused
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interface.contents import find_method
+from gpudoctor.lint.interface.library_call import Call, LibraryContext, flatten
 from gpudoctor.lint.library.torch_nn import children_of, has_parameters, learns_itself
-from gpudoctor.lint.library_call import Call, LibraryContext, flatten
 
 _DEEP = 12
 """Parts of parts that are looked at."""

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import NESTED, change_contents, copy_of
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
 from gpudoctor.lint.domain.constant_folding import substituted
 from gpudoctor.lint.domain.container import DictOf, ListOf
@@ -25,10 +24,11 @@ from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, 
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import NESTED, change_contents, copy_of
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.library.environment_variables import Environ
 from gpudoctor.lint.library.sharding import note_copied
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.record import replace
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudoctor.lint.domain.function import BoundMethod, Class, Library
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.value import Value, Values
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import body, classes, functions
 from gpudoctor.manifest.effects import FollowEffect
 

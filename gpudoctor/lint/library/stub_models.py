@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import chain
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import (
     NO,
     PROCESS,
@@ -37,13 +36,9 @@ from gpudoctor.lint.events.process import GroupAsked, RankAsked, ReadOwn
 from gpudoctor.lint.events.reporting import Scored, StartLogger
 from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync, UnscaleGradients
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
-from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.hidden_ranks import hide_rank
-from gpudoctor.lint.library.library_names import canonical
-from gpudoctor.lint.library.stub_bodies import declared_bases, follow
-from gpudoctor.lint.library.tensors import report
-from gpudoctor.lint.library.torch_distributed import place_in_group
-from gpudoctor.lint.library_call import (
+from gpudoctor.lint.interface.contents import known_items
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import (
     MODELS,
     NOT_ANSWERED,
     Call,
@@ -53,6 +48,11 @@ from gpudoctor.lint.library_call import (
     said_by_stub,
     singleton,
 )
+from gpudoctor.lint.library.hidden_ranks import hide_rank
+from gpudoctor.lint.library.library_names import canonical
+from gpudoctor.lint.library.stub_bodies import declared_bases, follow
+from gpudoctor.lint.library.tensors import report
+from gpudoctor.lint.library.torch_distributed import place_in_group
 from gpudoctor.manifest.compiled import classes, declared, functions, kind_of_attribute, taking_charge, values
 from gpudoctor.manifest.effects import (
     KINDS,

@@ -8,7 +8,6 @@ from functools import partial
 
 from gpudoctor.lint.analyses.forward_body import note_unused
 from gpudoctor.lint.analyses.freezing import is_frozen
-from gpudoctor.lint.contents import default_of, find_method, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import YES, ManagerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
@@ -36,9 +35,10 @@ from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interface.contents import default_of, find_method, possible_pairs, set_item
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.lint.library.forward_calls import in_training_mode
 from gpudoctor.lint.library.torch_nn import device_of, has_buffers
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.record import replace
 
 

@@ -9,7 +9,6 @@ from gpudoctor.lint.analyses.collective_taint import after_operator
 from gpudoctor.lint.analyses.extents import extent_of_sum, of_extent
 from gpudoctor.lint.analyses.forward_body import check_meeting
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
-from gpudoctor.lint.contents import new_list, possible_pairs, put_entries, set_item
 from gpudoctor.lint.domain.abstract_state import TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import TupleOf
@@ -26,10 +25,11 @@ from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.events.training_step import ClearGradients
 from gpudoctor.lint.flow.condition import Divergence, complement
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.hooks import HOOKS, answers, told
+from gpudoctor.lint.interface.contents import new_list, possible_pairs, put_entries, set_item
+from gpudoctor.lint.interface.hooks import HOOKS, answers, told
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.lint.library import tensors
 from gpudoctor.lint.library.tensors import agreed, as_reduced, asked, combined, is_agreed, part_of, without_graph
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.record import replace
 
 told(HOOKS.computed)(after_operator)

@@ -56,8 +56,8 @@ from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, singleton
 from gpudoctor.lint.library.devices import devices_of, moved_by_type, moved_to, use
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, singleton
 from gpudoctor.manifest.compiled import kind_of_attribute, operations
 from gpudoctor.record import replace
 

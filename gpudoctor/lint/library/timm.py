@@ -13,10 +13,10 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scheduler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.interface.library_call import MODELS, Call, flatten, singleton
 from gpudoctor.lint.library.devices import use
 from gpudoctor.lint.library.torch_distributed import begin_group
 from gpudoctor.lint.library.torch_optim import new_optimizer, owners
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 from gpudoctor.record import replace
 
 

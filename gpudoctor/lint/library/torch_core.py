@@ -18,7 +18,6 @@ from gpudoctor.lint.analyses.forward_body import (
     root_of,
 )
 from gpudoctor.lint.analyses.loss_scale import is_mean_of_batches, of_arithmetic
-from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
@@ -33,7 +32,9 @@ from gpudoctor.lint.events.data_loading import DrawsNoise
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import known_items
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, Call, definite_values, flatten, singleton
 from gpudoctor.lint.library.devices import default_device, devices_of, note_text, use
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.tensors import (
@@ -49,7 +50,6 @@ from gpudoctor.lint.library.tensors import (
     reduced,
     without_graph,
 )
-from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, singleton
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import DrawEffect
 from gpudoctor.record import replace

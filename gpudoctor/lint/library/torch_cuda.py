@@ -10,9 +10,9 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Value, Values,
 from gpudoctor.lint.events.host_waits import DebugFlag, HostSync
 from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.stub_models import returns_kind
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.manifest.effects import AskGpuEffect, WaitForGpuEffect
 
 

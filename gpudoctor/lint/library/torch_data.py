@@ -6,7 +6,6 @@ import ast
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.batch_items import look_at_items
-from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, ObjectState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -23,14 +22,23 @@ from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.files import Download, as_path
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.hooks import HOOKS, answers
+from gpudoctor.lint.interface.contents import find_method, new_list
+from gpudoctor.lint.interface.hooks import HOOKS, answers
+from gpudoctor.lint.interface.library_call import (
+    MODELS,
+    NOT_ANSWERED,
+    Call,
+    LibraryContext,
+    alternatives,
+    flatten,
+    singleton,
+)
 from gpudoctor.lint.library.class_kinds import mentions
 from gpudoctor.lint.library.devices import note_text
 from gpudoctor.lint.library.random_state import seed_of
 from gpudoctor.lint.library.tensors import batch, made, shards_in
 from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.unread_code import attributes_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, flatten, singleton
 from gpudoctor.manifest.effects import SkipEffect
 from gpudoctor.record import replace
 

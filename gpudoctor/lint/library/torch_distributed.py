@@ -8,7 +8,6 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work, note_use
 from gpudoctor.lint.analyses.collective_signatures import flaw_of, note_pickled, writes_into_copy
 from gpudoctor.lint.analyses.collective_taint import mark_result, sharing_memory
-from gpudoctor.lint.contents import known_items, new_list
 from gpudoctor.lint.domain.abstract_state import (
     MAYBE,
     NO,
@@ -44,10 +43,11 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.collective import Collective, as_exchanged
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import known_items, new_list
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import BetweenTwoEffect, CollectiveEffect, GroupEffect
 

@@ -6,9 +6,9 @@ from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.heuristics import CONVOLUTION
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Values
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.lint.library.devices import made_on
 from gpudoctor.lint.library.torch_nn import take_in
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 AROUND = ("HeteroConv", "HeteroGraphConv")
 """Convolutions around others, one for each kind of edge, which have nothing of their own."""

@@ -7,7 +7,6 @@ import ast
 from gpudoctor.lint.analyses.after_wrap import watch_models
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.state_dicts import origin, taken
-from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import Enumerated, ListOf
@@ -33,12 +32,21 @@ from gpudoctor.lint.events.training_step import (
     SchedulerStep,
 )
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.hooks import HOOKS, answers
+from gpudoctor.lint.interface.contents import find_method, new_dict, new_list, possible_pairs, set_item
+from gpudoctor.lint.interface.hooks import HOOKS, answers
+from gpudoctor.lint.interface.library_call import (
+    MODELS,
+    NOT_ANSWERED,
+    Call,
+    LibraryContext,
+    flatten,
+    singleton,
+    unknown,
+)
 from gpudoctor.lint.library.class_kinds import guess
 from gpudoctor.lint.library.sharding import keeps_shards, note_copied
 from gpudoctor.lint.library.tensors import number_of, shares_of
 from gpudoctor.lint.library.torch_nn import part_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton, unknown
 from gpudoctor.manifest.effects import ClipEffect, OverwriteEffect, ScheduleEffect
 from gpudoctor.record import replace
 

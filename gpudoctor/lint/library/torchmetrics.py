@@ -6,8 +6,8 @@ from gpudoctor.lint.domain.abstract_state import NO, MetricState
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import Unknown, Values
 from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.lint.library.torch_distributed import group_exists
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.effects import CollectiveEffect
 from gpudoctor.record import replace
 

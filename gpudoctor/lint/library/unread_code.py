@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import described_by, known_items, note_any_name, pairs
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState, SettingState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
@@ -40,7 +39,17 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import described_by, known_items, note_any_name, pairs
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import (
+    MODELS,
+    NOT_ANSWERED,
+    Call,
+    LibraryContext,
+    alternatives,
+    said_by_stub,
+    singleton,
+)
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import (
     DATA_METHODS,
@@ -55,15 +64,6 @@ from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
 from gpudoctor.lint.library.tensors import as_loss, combined, report, shards_in, shares_of
-from gpudoctor.lint.library_call import (
-    MODELS,
-    NOT_ANSWERED,
-    Call,
-    LibraryContext,
-    alternatives,
-    said_by_stub,
-    singleton,
-)
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import replace
 

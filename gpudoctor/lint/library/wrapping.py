@@ -6,7 +6,6 @@ import ast
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.after_wrap import is_trainable, watch_models
-from gpudoctor.lint.contents import ancestry, find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
@@ -24,6 +23,8 @@ from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import ClipGradients, GradientSync
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interface.contents import ancestry, find_method, known_items
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import note_sharded
@@ -31,7 +32,6 @@ from gpudoctor.lint.library.stub_models import declared_attribute, engine_can
 from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, parts_given, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.manifest.compiled import declared
 from gpudoctor.manifest.effects import RunForwardEffect, WrapEffect

@@ -6,15 +6,6 @@ from collections.abc import Iterable
 from types import NoneType
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import (
-    default_of,
-    is_shown,
-    may_have_more,
-    new_dict,
-    new_list,
-    possible_pairs,
-    show_entries,
-)
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf
@@ -25,12 +16,21 @@ from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, end
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.interface.contents import (
+    default_of,
+    is_shown,
+    may_have_more,
+    new_dict,
+    new_list,
+    possible_pairs,
+    show_entries,
+)
+from gpudoctor.lint.interface.hooks import HOOKS, told
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default
 from gpudoctor.lint.library.environment_variables import named_in_setting
 from gpudoctor.lint.library.paths import known_text, on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.source.group_options import OPEN, GroupOptions, SaidAtStart
 from gpudoctor.record import dataclass, replace
 

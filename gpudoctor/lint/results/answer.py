@@ -11,14 +11,14 @@ from gpudoctor.diagnostic import Location, Problem
 from gpudoctor.lint.discovery.content_signs import concerns_training
 from gpudoctor.lint.discovery.find_files import FilesFound
 from gpudoctor.lint.discovery.select import Listed
-from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.results.all_programs import told_once
 from gpudoctor.lint.results.merge import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.results.positions import Places
-from gpudoctor.lint.size_limits import MAX_FILE_BYTES
+from gpudoctor.lint.runtime.entry_result import EntryResult
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.project import project_of
+from gpudoctor.lint.source.size_limits import MAX_FILE_BYTES
 
 
 def answer_of(

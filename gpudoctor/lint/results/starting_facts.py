@@ -13,10 +13,10 @@ from gpudoctor.lint.events.knowledge import Stop, UseManaged
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, SettingRead, Spawn
+from gpudoctor.lint.events.program_facts import RANKS_OF_TASKS, AsStarted, EngineUser, ProgramFacts
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.program import Program
-from gpudoctor.lint.program_facts import RANKS_OF_TASKS, AsStarted, EngineUser, ProgramFacts
 from gpudoctor.record import replace
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.launch_world import LaunchWorld
-from gpudoctor.lint.program_facts import AsStarted, said_of
+from gpudoctor.lint.events.program_facts import AsStarted, said_of
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 

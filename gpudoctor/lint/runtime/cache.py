@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor import __version__
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
-from gpudoctor.lint.entry_result import EntryResult
-from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
+from gpudoctor.lint.events.program_facts import EngineUser, ProgramFacts
+from gpudoctor.lint.runtime.entry_result import EntryResult
 from gpudoctor.lint.runtime.private_folder import OwnFolder
 from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.file_queries import CONTENT, KeptAnswers, answer_to, digest_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.runtime.entry_result import EntryResult
 from gpudoctor.lint.source.file_traits import FileTraits
 
 K = TypeVar("K")

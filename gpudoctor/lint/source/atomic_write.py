@@ -31,8 +31,8 @@ def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
 
 def _with_cells_edited(notebook: str, edits: Iterable[Edit]) -> str:
     # Imported late: most projects have no notebooks.
-    from gpudoctor.lint.notebooks.ipynb import code_cells
-    from gpudoctor.lint.notebooks.write import with_sources
+    from gpudoctor.lint.source.notebooks.ipynb import code_cells
+    from gpudoctor.lint.source.notebooks.write import with_sources
 
     of_cell: dict[int, list[Edit]] = {}
     for edit in edits:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from gpudoctor.lint.project_answers import Starts
 from gpudoctor.lint.source.file_queries import question
 from gpudoctor.lint.source.layout import folders_up_to, home
+from gpudoctor.lint.source.project_answers import Starts
 from gpudoctor.record import dataclass
 
 

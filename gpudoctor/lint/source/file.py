@@ -13,16 +13,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.process_state import fresh_stack, no_warnings
-from gpudoctor.lint.size_limits import UNPARSABLE, too_much
 from gpudoctor.lint.source.encoding import UndecodableError, decode
 from gpudoctor.lint.source.file_queries import CONTENT, digest_of, most_bytes, note
 from gpudoctor.lint.source.launch_names import launch_kind
+from gpudoctor.lint.source.process_state import fresh_stack, no_warnings
+from gpudoctor.lint.source.size_limits import UNPARSABLE, too_much
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     # Nobody reads what a field is, and most files are no notebooks.
-    from gpudoctor.lint.notebooks.cells import Cells  # noqa: TC004
+    from gpudoctor.lint.source.notebooks.cells import Cells  # noqa: TC004
 
 NOTEBOOK = ".ipynb"
 
@@ -114,7 +114,7 @@ class SourceFile:
         if self.cells is None:
             return self.text
         # Imported late, as below.
-        from gpudoctor.lint.notebooks.shell_lines import shell_of
+        from gpudoctor.lint.source.notebooks.shell_lines import shell_of
 
         return shell_of(self.cells)
 
@@ -271,7 +271,7 @@ def _decoded(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
         return SourceFile(path, shown, text, _NOT_YET, digest, launches=True)
     if text.startswith(_OF_DATABRICKS):
         # Imported late, as above.
-        from gpudoctor.lint.notebooks.magics import without_magics
+        from gpudoctor.lint.source.notebooks.magics import without_magics
 
         text = without_magics(text.split("\n"))
     source = SourceFile(path, shown, text, _NOT_YET, digest)
@@ -281,8 +281,8 @@ def _decoded(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
 
 def _notebook(text: str, path: str, shown: str, digest: str) -> SourceFile | Unreadable:
     # Imported late: most projects have no notebooks.
-    from gpudoctor.lint.notebooks.ipynb import NotANotebook
-    from gpudoctor.lint.notebooks.joined_cells import cells_of
+    from gpudoctor.lint.source.notebooks.ipynb import NotANotebook
+    from gpudoctor.lint.source.notebooks.joined_cells import cells_of
 
     try:
         cells = cells_of(text)
@@ -295,7 +295,7 @@ def _notebook(text: str, path: str, shown: str, digest: str) -> SourceFile | Unr
 
 def _flaws(cells: Cells, path: str, shown: str) -> Iterator[Unreadable]:
     """The cells that cannot be read; of those that take another Python only the first, for they are mostly all."""
-    from gpudoctor.lint.notebooks.magics import without_magics
+    from gpudoctor.lint.source.notebooks.magics import without_magics
 
     told: set[str] = set()
     for flaw in cells.flaws:

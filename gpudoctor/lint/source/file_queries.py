@@ -18,7 +18,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-from gpudoctor.lint.size_limits import MAX_FILE_BYTES, MAX_NOTEBOOK_BYTES, MAX_SETUP_BYTES
+from gpudoctor.lint.source.size_limits import MAX_FILE_BYTES, MAX_NOTEBOOK_BYTES, MAX_SETUP_BYTES
 
 A = TypeVar("A")
 KeptAnswers = dict[tuple[str, str], object]

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN
 from gpudoctor.lint.source.file_queries import beginning_of
+from gpudoctor.lint.source.size_limits import MAX_FOLDER_SCAN
 
 _ENDINGS = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".job", ".pbs")
 _NAMES = frozenset({"makefile", "readme", "readme.txt"})

@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW
 from gpudoctor.lint.source.file_queries import beginning_of, is_folder, question, real_path
+from gpudoctor.lint.source.size_limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 # A project that was downloaded rather than cloned often has no more than these.

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN
 from gpudoctor.lint.source.file_queries import beginning_of
+from gpudoctor.lint.source.size_limits import MAX_FOLDER_SCAN
 
 _SETUP = frozenset({"setup.py", "setup.cfg", "pyproject.toml", "Pipfile"})
 _FOLDERS = frozenset({"requirements", "environment", "environments", "env", "envs", "conda"})

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.documented_starts import DocumentedStarts
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.file_queries import folder_above, is_file, is_folder, real_path
@@ -34,6 +33,7 @@ from gpudoctor.lint.source.library_roots import (
     is_standard,
     is_strange,
 )
+from gpudoctor.lint.source.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint import analyze
+from gpudoctor.lint.entries import analyze
 from tests.support.linting import lint
 
 HELPER = """import torch

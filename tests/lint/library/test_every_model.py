@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint import library_call
+from gpudoctor.lint.interface import library_call
 from gpudoctor.lint.library import huggingface, register
 from gpudoctor.manifest.compiled import methods
 from tests.support.models import every_model
@@ -168,7 +168,7 @@ def test_what_a_program_names_says_nothing_about_which_models_there_are(tmp_path
 
 def test_whoever_subscribes_stands_in_the_list():
     for room, listed in (("library", (*register.FILES, *register.OF_NAMES)), ("analyses", register.ANALYSES)):
-        folder = Path(library_call.__file__).parent / room
+        folder = Path(library_call.__file__).parents[1] / room
         told = {
             path.stem
             for path in folder.glob("*.py")

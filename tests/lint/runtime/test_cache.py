@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
-from gpudoctor.lint import pipeline, started_entry
-from gpudoctor.lint.entry_result import EntryResult
-from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
+from gpudoctor.lint import pipeline
+from gpudoctor.lint.entries import started_entry
+from gpudoctor.lint.events.program_facts import EngineUser, ProgramFacts
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.runtime import cache as kept
+from gpudoctor.lint.runtime.entry_result import EntryResult
 from gpudoctor.lint.source.file import Unreadable
 from gpudoctor.manifest import compiled
 from gpudoctor.record import replace

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint import size_limits
+from gpudoctor.lint.source import size_limits
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 
 

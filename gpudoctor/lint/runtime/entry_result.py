@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding
 from gpudoctor.errors import InternalError
-from gpudoctor.lint.program_facts import ProgramFacts
+from gpudoctor.lint.events.program_facts import ProgramFacts
 from gpudoctor.lint.source.file import Unreadable
 from gpudoctor.lint.source.file_queries import KeptAnswers
 from gpudoctor.record import dataclass, field

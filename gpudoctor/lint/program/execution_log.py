@@ -18,7 +18,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import Caught
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition
-from gpudoctor.lint.guard_log import GuardLog
+from gpudoctor.lint.program.guard_log import GuardLog
 from gpudoctor.record import dataclass, field
 
 E = TypeVar("E", bound=Event)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from gpudoctor.diagnostic import Finding
 from gpudoctor.lint.discovery.select import Listed
-from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.request import OnProgress, Request
+from gpudoctor.lint.runtime.entry_result import EntryResult
 from gpudoctor.lint.source.file import NOTEBOOK, Sources
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.record import replace

@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from gpudoctor.lint.notebooks.cells import CodeCell
-from gpudoctor.lint.notebooks.ipynb import Cursor, code_cells
+from gpudoctor.lint.source.notebooks.cells import CodeCell
+from gpudoctor.lint.source.notebooks.ipynb import Cursor, code_cells
 
 _ESCAPED_LETTER = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[01])[0-9a-fA-F]{4}")
 _PIECE = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^\\]+")

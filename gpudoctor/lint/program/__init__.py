@@ -45,9 +45,9 @@ from gpudoctor.lint.events.training_step import (
     TakeGradient,
 )
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, asked_on_each
-from gpudoctor.lint.guard_log import Gone, Standing
-from gpudoctor.lint.project_answers import Starts, UsedNames
-from gpudoctor.lint.reached_ranks import LogOfRanks
+from gpudoctor.lint.program.guard_log import Gone, Standing
+from gpudoctor.lint.program.reached_ranks import LogOfRanks
+from gpudoctor.lint.source.project_answers import Starts, UsedNames
 from gpudoctor.manifest.compiled import preparing
 from gpudoctor.record import dataclass, field, replace
 

@@ -38,13 +38,13 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Condition, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-    from gpudoctor.lint.library_context import LibraryContext
+    from gpudoctor.lint.interface.library_context import LibraryContext
 
 singleton = ValueSet.of
 MAX_ITEMS = 64

@@ -322,8 +322,8 @@ class Execution(Protocol):
 
 
 class LibraryContext(Protocol):
-    """What a model may ask and do. `lint/contents.py` says what containers hold and classes have, `Call` what a call
-    is about."""
+    """What a model may ask and do. `contents.py` says what containers hold and classes have, `Call` what a call is
+    about."""
 
     __slots__ = ()
 

@@ -20,8 +20,8 @@ from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep, TakeGradient
-from gpudoctor.lint.execution_log import ExecutionLog
 from gpudoctor.lint.flow.condition import Condition, Divergence, PassedBy, disjunction
+from gpudoctor.lint.program.execution_log import ExecutionLog
 from gpudoctor.record import dataclass
 
 

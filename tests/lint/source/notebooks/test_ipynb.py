@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from gpudoctor.diagnostic import Cell, Edit, Location
-from gpudoctor.lint.notebooks.ipynb import code_cells
-from gpudoctor.lint.notebooks.magics import plain
 from gpudoctor.lint.source.atomic_write import edited
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text
+from gpudoctor.lint.source.notebooks.ipynb import code_cells
+from gpudoctor.lint.source.notebooks.magics import plain
 from gpudoctor.record import replace
 from tests.support.notebooks import WRITERS, cell, notebook
 

@@ -8,9 +8,9 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from gpudoctor.lint.notebooks.cells import Cells, lines_of
-from gpudoctor.lint.notebooks.magics import CELL_MAGIC, RUN_BELOW, SETS_VARIABLE, plain
-from gpudoctor.lint.size_limits import UNPARSABLE
+from gpudoctor.lint.source.notebooks.cells import Cells, lines_of
+from gpudoctor.lint.source.notebooks.magics import CELL_MAGIC, RUN_BELOW, SETS_VARIABLE, plain
+from gpudoctor.lint.source.size_limits import UNPARSABLE
 
 _OF_SHELL = frozenset({"bash", "sh", "script"})
 _FILLED_IN = re.compile(r"(?<!\$)\{[A-Za-z_][^{}]*\}")

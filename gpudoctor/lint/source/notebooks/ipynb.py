@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gpudoctor.lint.notebooks.cells import CodeCell
-from gpudoctor.lint.size_limits import MAX_FILE_BYTES, MAX_NOTEBOOK_PARTS
+from gpudoctor.lint.source.notebooks.cells import CodeCell
+from gpudoctor.lint.source.size_limits import MAX_FILE_BYTES, MAX_NOTEBOOK_PARTS
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 # Of numbers none is asked for, and `int` refuses the longest.

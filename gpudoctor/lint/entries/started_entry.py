@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.ask_rules import Failures
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.entries.ask_rules import Failures
+from gpudoctor.lint.events.program_facts import AsStarted
 from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.program import Program
-from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.source.project import ModuleFile, Project
 

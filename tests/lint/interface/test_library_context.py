@@ -2,7 +2,7 @@
 
 import inspect
 
-from gpudoctor.lint import library_context
+from gpudoctor.lint.interface import library_context
 
 GROUPS = [
     cls for _, cls in inspect.getmembers(library_context, inspect.isclass) if cls.__module__ == library_context.__name__

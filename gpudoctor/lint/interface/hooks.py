@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.library_context import LibraryContext
+    from gpudoctor.lint.interface.library_context import LibraryContext
 
 F = TypeVar("F")
 K = TypeVar("K")

@@ -7,22 +7,22 @@ from itertools import chain
 
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding
-from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.entries.judge_entry import judged
+from gpudoctor.lint.entries.started_entry import StartedEntry, makes_no_difference
 from gpudoctor.lint.events.launch_world import LaunchWorld
+from gpudoctor.lint.events.program_facts import AsStarted, ProgramFacts
 from gpudoctor.lint.flow.interning import own_keys
-from gpudoctor.lint.judge_entry import judged
-from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import Program
-from gpudoctor.lint.program_facts import AsStarted, ProgramFacts
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.results.starting_facts import facts_with
 from gpudoctor.lint.results.worlds import with_starts, with_worlds
+from gpudoctor.lint.runtime.entry_result import EntryResult
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.source.file import SourceFile, Sources, shown_path
 from gpudoctor.lint.source.file_queries import noting
+from gpudoctor.lint.source.process_state import with_room
 from gpudoctor.lint.source.project import project_of
-from gpudoctor.lint.started_entry import StartedEntry, makes_no_difference
 from gpudoctor.record import replace
 
 _WORTH_A_PROCESS = 8

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.ask_rules import Failures
-from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.entries.ask_rules import Failures
 from gpudoctor.lint.launchfiles.called_scripts import CalledScripts
 from gpudoctor.lint.launchfiles.launched import Launched, settings_named
 from gpudoctor.lint.launchfiles.reading import read_launch_file
+from gpudoctor.lint.runtime.entry_result import EntryResult
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
 from gpudoctor.registry import load

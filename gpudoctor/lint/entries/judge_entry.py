@@ -6,10 +6,10 @@ from functools import partial
 
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding
-from gpudoctor.lint.ask_rules import Failures, judged_by
+from gpudoctor.lint.entries.ask_rules import Failures, judged_by
+from gpudoctor.lint.entries.started_entry import StartedEntry
+from gpudoctor.lint.events.program_facts import AsStarted
 from gpudoctor.lint.program import Program
-from gpudoctor.lint.program_facts import AsStarted
-from gpudoctor.lint.started_entry import StartedEntry
 from gpudoctor.record import replace
 
 _QUICKLY_DONE_AGAIN = 150

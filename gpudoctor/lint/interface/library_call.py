@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gpudoctor.lint.contents import WITH_ITEMS, known_items, names_known, pairs, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -32,7 +31,8 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.domain.value import singleton as singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.hooks import answers
+from gpudoctor.lint.interface.contents import WITH_ITEMS, known_items, names_known, pairs, possible_pairs
+from gpudoctor.lint.interface.hooks import answers
 from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import WORDS, Effect
 from gpudoctor.record import dataclass, replace
@@ -43,7 +43,7 @@ E = TypeVar("E", bound=Effect)
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_context import LibraryContext as LibraryContext
+    from gpudoctor.lint.interface.library_context import LibraryContext as LibraryContext
 
     Ready = Callable[[LibraryContext, T], None]
     Setter = Callable[[LibraryContext, T, str, Values, Location], None]

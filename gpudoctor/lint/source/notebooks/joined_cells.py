@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudoctor.lint.notebooks.cells import Cells, CodeCell, Flaw, Gap, WrittenFile, lines_of
-from gpudoctor.lint.notebooks.ipynb import NotANotebook, code_cells
-from gpudoctor.lint.notebooks.magics import IN_BLOCK, Plain, plain
-from gpudoctor.lint.size_limits import UNPARSABLE, too_much
+from gpudoctor.lint.source.notebooks.cells import Cells, CodeCell, Flaw, Gap, WrittenFile, lines_of
+from gpudoctor.lint.source.notebooks.ipynb import NotANotebook, code_cells
+from gpudoctor.lint.source.notebooks.magics import IN_BLOCK, Plain, plain
+from gpudoctor.lint.source.size_limits import UNPARSABLE, too_much
 
 
 def cells_of(notebook: str) -> Cells:

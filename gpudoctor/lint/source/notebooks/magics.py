@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from gpudoctor.lint.process_state import no_warnings
+from gpudoctor.lint.source.process_state import no_warnings
 from gpudoctor.record import dataclass, replace
 
 # Of these the cell below is Python, which is executed as if they were not there.

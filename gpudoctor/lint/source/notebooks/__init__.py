@@ -1,0 +1,1 @@
+"""Notebooks: joined to one program, with the way back to their cells."""
