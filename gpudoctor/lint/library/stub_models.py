@@ -397,7 +397,8 @@ def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:
     """A run group, a mode that depends on the rank, or a shared run: each rank is meant to open one."""
     mode = call.given(effect.mode)
     muted = mode is not None and (mode.single == Const("disabled") or any(each.condition for each in mode.bindings))
-    named = any(call.given(name) is not None for name in effect.shared_by.split(" | ") if name)
+    sharing = (call.given(name) for name in effect.shared_by.split(" | ") if name)
+    named = any(given is not None and not given.all(lambda each: each.is_none) for given in sharing)
     given = chain.from_iterable(values.bindings for values in (*call.args, *call.keywords.values()))
     # Chosen by the rank, or computed from it.
     chosen = ((each.condition.difference(call.do.path).divergence | each.value.divergence) for each in given)

@@ -1,9 +1,14 @@
 """Weights & Biases."""
 
-from gpudoctor.manifest.effects import calls, starts_logger
+from gpudoctor.manifest.effects import calls, followed, starts_logger, surely
 
 @starts_logger(mode="mode", shared_by="group | settings")
 def init(*, dir=None, mode=None, group=None, settings=None, **more): ...
+@followed()
+def Settings(*, mode=None, run_group=None, **more):
+    # Of all settings these two say whose run it is.
+    return run_group if surely(run_group is not None) else mode
+
 @calls(function="function", here=True)
 def agent(sweep_id, function=None, entity=None, project=None, count=None): ...
 def login(**more) -> None: ...

@@ -82,6 +82,19 @@ def test_what_composer_may_be_given_later(paper):
     assert _came(found) == ["loss"]
 
 
+def test_composer_sums_up_losses(paper):
+    own = COMPOSER.replace("return outputs.mean()", "return {'mean': outputs.mean(), 'total': 2 * outputs.mean()}")
+    found = paper(f"{DATA}{own}Trainer(model=net, train_dataloader=loader, max_duration='3ep').fit()\n")
+    assert found.events(Backward)[0].loss.forwards
+
+
+def test_adapters_of_composer(paper):
+    plain = "from composer.models import ComposerClassifier, HuggingFaceModel\n"
+    for made in ("ComposerClassifier(nn.Linear(8, 2), num_classes=2)", "HuggingFaceModel(model=nn.Linear(8, 2))"):
+        trained = f"Trainer(model={made}, train_dataloader=loader, max_duration='3ep').fit()\n"
+        assert paper(f"{DATA}{COMPOSER}{plain}{trained}").events(Backward)[0].loss.forwards
+
+
 def test_the_order_of_mmengine(paper):
     given = "Net(), 'out', loader, loader, optim_wrapper=dict(optimizer=dict(type='SGD')), custom_hooks=[Watch()]"
     found = paper(f"{DATA}{MMENGINE}Runner({given}).train()\n")

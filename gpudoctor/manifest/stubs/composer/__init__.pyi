@@ -2,12 +2,38 @@
 
 import torch
 
-from gpudoctor.manifest.effects import Setting, possibly, prepares, saves, surely
+from gpudoctor.manifest.effects import Setting, followed, possibly, prepares, saves, surely
 
 class ComposerModel:
     def eval_forward(self, batch, outputs=None):
         return outputs if possibly(outputs is not None) else self.forward(batch)
     def update_metric(self, batch, outputs, metric) -> None: ...
+
+@followed()
+def ComposerClassifier(module, num_classes=None, **more):
+    class Classifier(ComposerModel):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+        def forward(self, batch):
+            return self.module(batch[0])
+        def loss(self, outputs, batch):
+            return torch.nn.functional.cross_entropy(outputs, batch[1])
+
+    return Classifier()
+
+@followed()
+def HuggingFaceModel(model, tokenizer=None, **more):
+    class Adapter(ComposerModel):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+        def forward(self, batch):
+            return self.model(**batch)
+        def loss(self, outputs, batch):
+            return outputs["loss"]
+
+    return Adapter()
 
 class State:
     def __getattr__(self, name) -> Setting: ...
@@ -66,7 +92,7 @@ class Trainer:
                 self.state.loss = loss = self.model.loss(outputs, batch)
                 self._tell("after_loss")
                 self._tell("before_backward")
-                loss.backward()
+                (loss["total"] if surely(isinstance(loss, dict)) else loss).backward()
                 self._tell("after_backward")
                 self._tell("after_train_batch")
                 self.optimizer.step()

@@ -1,0 +1,3 @@
+"""Where they were before version 0.5."""
+
+from ignite.handlers import *

@@ -1,0 +1,3 @@
+"""Where ignite defines it."""
+
+from ignite.handlers import *
