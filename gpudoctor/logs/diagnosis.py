@@ -11,7 +11,7 @@ from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.failures_told import failures_of
 from gpudoctor.logs.first_failure import BECAUSE, FirstFailure, first_of, first_waiting
 from gpudoctor.logs.log_facts import LogFact, ProcessExit, Standstill, Timeout
-from gpudoctor.logs.logged_failure import LoggedFailure, may_have_local_rank
+from gpudoctor.logs.logged_failure import RAISED, LoggedFailure, may_have_local_rank
 from gpudoctor.logs.merged_failures import merged
 from gpudoctor.logs.missing_ranks import MissingRanks, missing_from
 from gpudoctor.logs.runs_in_log import runs_of
@@ -123,6 +123,9 @@ def _causes(failures: Sequence[LoggedFailure], known: Sequence[LogFact]) -> list
     if any(not each.cut for each in own) or any(each.role is FailureRole.WAIT for each in failures):
         # An error of which the log has only a part may follow those of which it has all.
         own = [each for each in own if not each.cut]
+    # A launcher ends the others at once: whoever ends after they have waited in vain is none they waited for.
+    waited = [each for each in failures if each.role is FailureRole.WAIT and not each.cut]
+    own = [each for each in own if not (each.text == RAISED and any(one.stands_before(each) for one in waited))]
     gone = [each for each in failures if each.role is FailureRole.PEER]
     # What stands behind the error of one that lost another is mostly that of the next one.
     own = [each for each in own if not (each.cut and any(one.stands_before(each) for one in gone))]

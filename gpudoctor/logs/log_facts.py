@@ -75,7 +75,8 @@ _PYTHON = ("/lib/python3", "/lib64/python3")
 _FOREIGN = (
     "/site-packages/", "/dist-packages/", *_PYTHON, "/torch/_", "/torch/nn/", "/torch/distributed/",
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
-    "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/horovodrun",
+    "/deepspeed/runtime/", "/deepspeed/utils/", "/deepspeed/comm/", "/deepspeed/ops/",
+    "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/horovodrun",
     "/gpudoctor/run/", "/__autograph_generated_file", "/torchinductor_", "/<eval_with_key>",
 )  # fmt: skip
 _COMPILED = (".pyx", ".pxd", ".pxi")
@@ -137,13 +138,15 @@ class LoggedCrash:
 
     @property
     def place(self) -> LoggedFrame | None:
-        """The innermost line of the user's own code, or of the package in which the program is installed."""
+        """The innermost line of the user's own code, or of the package in which the program is installed: the first
+        that is called."""
         beside = tuple(found[1] for frame in self.frames if (found := _ROOT.match(frame.path)))
         # Of lines that ran into each other, those that come again are of another process, which stands less far.
         once = {(frame.path, frame.line): frame for frame in self.frames} if self.mixed else {}
         inner = (tuple(once.values()) or self.frames)[::-1]
         own = (frame for frame in inner if frame.own and not frame.path.startswith(beside))
-        return next(own, next((frame for frame in inner if frame.installed), None))
+        program = next((frame.library for frame in self.frames if frame.installed), None)
+        return next(own, next((frame for frame in inner if frame.installed and frame.library == program), None))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _FIRST_OF_GROUP = re.compile(
 )
 """Numbers of the group, which are those of the job where the process has the one that it tells."""
 
-_OF_ONE_SIZE = ("allreduce", "broadcast", "reduce")
+_OF_ONE_SIZE = ("allreduce", "broadcast", "reduce", "allgather_base", "reduce_scatter_base")
 """What all ranks call with as many numbers."""
 _STALLED = re.compile(r"\[(?P<kind>missing|ready)\s+ranks: (?P<ranks>\d[\d, ]*)\]")
 """Horovod, of a tensor that only some ranks have submitted."""

@@ -478,7 +478,7 @@ def _timeout(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
         Timeout(
             spoken.by,
             at,
-            (found["operation"] or "").lstrip("_").removesuffix("_BASE").lower(),
+            (found["operation"] or "").lstrip("_").lower(),
             int(number) if number else None,
             int(elements) if elements else None,
             int(found["allowed"] or 0) / 1000,

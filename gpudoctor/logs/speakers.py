@@ -37,7 +37,7 @@ TASK = "task"
 _NAMED = re.compile(
     # A number alone is a rank.
     r"(?P<host>(?!(?:ERROR|WARNING|INFO|DEBUG|CRITICAL)\b)(?=\d*[A-Za-z.])\w[\w.-]*)"
-    r"(?P<colon>:|\s+\|)\s(?=Traceback \(most|  File \"|\[rank|\[E |\[default|E[A-Z]\d{4}: )"
+    r"(?P<colon>:|\s+\|)\s(?=Traceback \(most|  File \"|\[rank|\[E |\[default|E[A-Z]\d{4}: |(?<=\d: )\w+Error: )"
 )
 """pdsh, which DeepSpeed starts its nodes with, Docker Compose and Kubernetes: a name before each line. It is known by
 the lines of tracebacks."""

@@ -11,6 +11,19 @@ LINES: tuple[tuple[str, str], ...] = (
     ("torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: "
      "29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use", "second training"),
     ("OMP: Error #13: Assertion failure at z_Linux_util.cpp(2361).", "OpenMP"),
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB. GPU 0 has a total capacity of 39.49 "
+     "GiB of which 119.38 MiB is free. Including non-PyTorch memory, this process has 8.38 GiB memory in use.",
+     "others hold most"),
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.44 GiB. GPU 1 has a total capacity of 10.75 GiB "
+     "of which 748.75 MiB is free. Including non-PyTorch memory, this process has 10.01 GiB memory in use.",
+     "had no memory left."),
+    ("RuntimeError: grad.device() == bucket_view.device() INTERNAL ASSERT FAILED at reducer.cpp:238", "another device"),
+    ("RuntimeError: oneCCL: global.cpp:150 getenv_local_coord: EXCEPTION: to get local_idx/count from ATL, set "
+     "CCL_ZE_IPC_EXCHANGE=sockets explicitly", "launcher of MPI"),
+    ("ncclInternalError: Internal check failed.\nLast error:\nFailed to find reverse path from remNode 0/200000 nlinks "
+     "3 to node 0/700000", "topology of this node"),
+    ("init.cc:981 NCCL WARN Invalid rank requested : 2/2", "does not have"),
+    ("Last error:\nCall to ibv_reg_mr failed with error Bad address", "cannot reach memory of a GPU"),
     # --- what stands outside of a traceback ---
     ("misc/nvmlwrap.cc:187 NCCL WARN nvmlDeviceGetHandleByPciBusId() failed: Not Found", "does not tell NCCL"),
     ("Exception raised from checkTimeout at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:618", "in its time"),

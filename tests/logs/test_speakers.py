@@ -60,6 +60,12 @@ def test_a_name_in_front_of_lines_is_known_by_a_traceback(front: str, host: str,
     assert first.place.line == 20
 
 
+def test_a_node_that_tells_its_error_above_the_calls(tmp_path: Path) -> None:
+    calls = TRACEBACK.rpartition("KeyError")[0]
+    first = read(tmp_path, prefixed("node3: ", f"RuntimeError: a plan is missing\n{calls}")).first
+    assert (first.text, first.by.host, first.place.line) == ("RuntimeError: a plan is missing", "node3", 20)
+
+
 def test_a_column_in_front_of_lines(tmp_path: Path) -> None:
     first = read(tmp_path, prefixed("        | [rank3]: ", TRACEBACK)).first
     assert (first.text, first.by.rank) == ("KeyError: 'label'", 3)

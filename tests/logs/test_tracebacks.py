@@ -25,6 +25,21 @@ def test_two_that_write_at_once(tmp_path: Path) -> None:
     assert (first.by.rank, first.place and first.place.line) == (1, 20)
 
 
+def test_a_copy_of_deepspeed_in_a_project_is_no_place(tmp_path: Path) -> None:
+    inner = '  File "/job/fork/deepspeed/utils/nvtx.py", line 9, in wrapped_fn\n    ret_val = func(*args, **kwargs)\n'
+    first = read(tmp_path, TRACEBACK.replace("KeyError", f"{inner}KeyError")).first
+    assert (first.place.path, first.place.line) == ("/job/train.py", 20)
+
+
+def test_of_installed_packages_the_program_is_the_one_that_is_called_first(tmp_path: Path) -> None:
+    calls = "".join(
+        f'  File "/opt/lib/python3.11/site-packages/{file}", line {line}, in step\n    step()\n'
+        for file, line in (("trains/cli.py", 5), ("trains/loop.py", 8), ("kernels/attention.py", 9))
+    )
+    first = read(tmp_path, f"{BEGIN}:\n{calls}AssertionError: no such shape\n").first
+    assert (first.place.line, first.library) == (8, "kernels")
+
+
 def test_an_error_that_was_handled_and_another_raised(tmp_path: Path) -> None:
     handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
     text = TRACEBACK + handled + TRACEBACK.replace("KeyError: 'label'", "RuntimeError: CUDA out of memory. Tried to")

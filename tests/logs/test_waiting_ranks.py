@@ -87,10 +87,22 @@ def test_a_watchdog_of_which_only_the_end_is_left(tmp_path: Path) -> None:
     assert first.text == "NCCL's watchdog: a collective number 175 did not end in its time"
 
 
-def test_sizes_that_differ_under_one_number(tmp_path: Path) -> None:
+def test_who_ends_after_others_have_waited_in_vain_is_not_who_they_waited_for(tmp_path: Path) -> None:
+    end = (
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-07-03_17:54:21\n  host      : node1\n"
+        "  rank      : 5 (local_rank: 5)\n  exitcode  : 1 (pid: 1726)\n  error_file: <N/A>\n" + "=" * 60
+    )
+    first = read(tmp_path, "\n".join([timeout(3, 880), timeout(4, 880), end])).first
+    assert (first.by.rank, first.role) == (3, FailureRole.WAIT)
+    before = read(tmp_path, "\n".join([end, timeout(3, 880), timeout(4, 880)])).first
+    assert (before.by.rank, before.text) == (5, "exit code 1")
+
+
+@pytest.mark.parametrize("operation", ["BROADCAST", "_ALLGATHER_BASE"])
+def test_sizes_that_differ_under_one_number(operation: str, tmp_path: Path) -> None:
     log = "".join(
         f"[rank{rank}]:[E918 19:29:2{rank}.4 ProcessGroupNCCL.cpp:689] [Rank {rank}] Watchdog caught collective "
-        f"operation timeout: WorkNCCL(SeqNum=7219, OpType=BROADCAST, NumelIn={size}, Timeout(ms)=3000)\n"
+        f"operation timeout: WorkNCCL(SeqNum=7219, OpType={operation}, NumelIn={size}, Timeout(ms)=3000)\n"
         for rank, size in ((2, 24084544), (3, 64))
     )
     missing = read(tmp_path, log).missing

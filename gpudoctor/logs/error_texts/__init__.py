@@ -148,4 +148,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _means(each: ErrorText, found: re.Match[str] | None, calls: str) -> bool:
     if found is None or (each.inside and re.search(each.inside, calls) is None):
         return False
-    return not each.more_came or int(found["came"]) > int(found["expected"])
+    return not each.beyond or float(found["more"]) > each.beyond * float(found["than"])

@@ -23,8 +23,8 @@ class FailureRole(enum.Enum):
 @dataclass(frozen=True)
 class ErrorText:
     """One text. `code` is the rule of the mistake behind it, where there is one and no other cause; `likely` names
-    rules that are only the usual causes. `more_came`: it is meant only where more processes (`came`) have come than
-    were `expected`, as groups of the pattern say. `inside` is searched in the calls that raised it,
+    rules that are only the usual causes. `beyond`: it is meant only where the number `more` is beyond so many times
+    the number `than`, groups of the pattern. `inside` is searched in the calls that raised it,
     as `file.py:function`. `tells_more`: of a chain of errors it says more than those that led
     to it."""
 
@@ -37,6 +37,6 @@ class ErrorText:
     library: str = "torch"
     since: str = ""
     until: str = ""
-    more_came: bool = False
+    beyond: int = 0
     inside: str = ""
     tells_more: bool = False

@@ -103,15 +103,15 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU421",),
     ),
     ErrorText(
-        r"Timed out initializing process group in store based barrier on rank:? \d+.*\(world_size=(?P<expected>\d+), "
-        r"(?:worker_count|num_workers_joined)=(?P<came>\d+)",
+        r"Timed out initializing process group in store based barrier on rank:? \d+.*\(world_size=(?P<than>\d+), "
+        r"(?:worker_count|num_workers_joined)=(?P<more>\d+)",
         "More processes have counted themselves in than the group has: an earlier try or another job has used the same "
         "file, port or store, or more processes were started than `world_size` says.",
         "Give each try a port, or a file, of its own, end what is left of earlier ones, and start as many processes as "
         "`world_size`.",
         role=_WAIT,
         likely=("GPU425", "GPU426"),
-        more_came=True,
+        beyond=1,
     ),
     ErrorText(
         r"ss1\.ss_family == ss2\.ss_family",

@@ -18,6 +18,16 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         "Take fewer workers (`num_workers`), or give Windows a larger page file.",
     ),
     ErrorText(
+        r"out of memory.* total capaci?ty of (?P<more>[\d.]+) GiB of which [\d.]+ (?:MiB|bytes) is free.* "
+        r"this process has (?P<than>[\d.]+) GiB memory in use",
+        "The GPU of this rank had no memory left, and others hold most of it: other ranks, another job, or a process "
+        "that was left from an earlier run.",
+        "`nvidia-smi` on the node shows whose they are. Each rank takes its own GPU with "
+        "`torch.cuda.set_device(local_rank)` before it uses one, and loads with `map_location`.",
+        likely=("GPU204", "GPU209"),
+        beyond=2,
+    ),
+    ErrorText(
         r"(?:CUDA|HIP|NPU|XPU|MUSA) out of memory|OutOfMemoryError: CUDA|ALLOCATION_FAILED|Failed to CUDA calloc|"
         r"CUDA error: out of memory|Cuda failure (?:\d+ )?'out of memory'",
         "The GPU of this rank had no memory left.",

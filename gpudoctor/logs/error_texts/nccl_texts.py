@@ -34,6 +34,12 @@ NCCL_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU429", "GPU403"),
     ),
     _nccl(
+        r"Invalid rank requested : \d+/\d+",
+        "A process has a rank that its world does not have: they count from 0 to one less than the world's size.",
+        "Count the processes that start: the size must be all of them, of all nodes.",
+        likely=("GPU403",),
+    ),
+    _nccl(
         r"Mismatched NCCL version detected|NCCL version mismatch with remote peer|"
         r"NCCL library is (?:too old|not backwards compatible)|compiled with too old version of NCCL",
         "The ranks have loaded different versions of NCCL, or another one than PyTorch was built for.",
@@ -55,6 +61,12 @@ NCCL_TEXTS: tuple[ErrorText, ...] = (
         r"MNNVL .* is available but not working",
         "The NVLink between nodes is there and not usable: the service or the channel for it (IMEX) is not set up.",
         "`nvidia-imex-ctl -N` on the nodes; `NCCL_MNNVL_ENABLE=0` goes without.",
+    ),
+    _nccl(
+        r"ibv_reg_mr\S* failed with error Bad address",
+        "An adapter of InfiniBand or RoCE cannot reach memory of a GPU that NCCL gives it.",
+        "Load the driver that joins the two on each node (`modprobe nvidia-peermem`), or go without "
+        "(`NCCL_NET_GDR_LEVEL=LOC`).",
     ),
     _nccl(
         r"Call to ibv_reg_mr\S* failed|ibv_reg_mr\S* failed with error Cannot allocate memory|"
@@ -79,6 +91,7 @@ NCCL_TEXTS: tuple[ErrorText, ...] = (
         "Compare `ibstat` on the nodes; `NCCL_IB_HCA` names those that all have.",
     ),
     _nccl(
+        r"Failed to find reverse path|"
         r"could not find (?:CPU|DEV)|Error : ring \d+ does not|(?:XML|Attribute \S+ of node)\b.*(?:Mismatch|not found)|"
         r"Could not find real path of|No transport found for rank",
         "NCCL does not understand the topology of this node, as containers and virtual machines show it.",

@@ -16,6 +16,14 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         "Install the build of it that belongs to this PyTorch, or compile it anew.",
     ),
     ErrorText(
+        r"could not get local_idx/count|to get local_idx/count from ATL",
+        "oneCCL was not told which process of its node this is: it was started without the launcher of MPI, whose "
+        "variables tell that.",
+        "Start with `mpirun` or `mpiexec`, or set `CCL_ZE_IPC_EXCHANGE=sockets` with `CCL_LOCAL_RANK` and "
+        "`CCL_LOCAL_SIZE`.",
+        library="oneccl",
+    ),
+    ErrorText(
         r"undefined symbol: (?:cu|nv|__nv)\w+|undefined symbol: \w*(?:cublas|cudnn|cusparse|cusolver|nvJitLink)\w*",
         "Libraries of two versions of CUDA are mixed: one was found before the one that PyTorch brings.",
         "Unset `LD_LIBRARY_PATH`, and look for packages `nvidia-*` of different versions (`pip list`).",

@@ -32,6 +32,13 @@ WRAPPER_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU708", "GPU707"),
     ),
     ErrorText(
+        r"grad\.device\(\) == bucket_view\.device\(\)",
+        "A gradient lies on another device than where DDP has gathered the model's: a part of the model was moved "
+        "after it was wrapped, or this rank computes on another GPU than that of its model.",
+        "Move the model first and wrap it then, and call `torch.cuda.set_device(local_rank)` before either.",
+        likely=("GPU206", "GPU207"),
+    ),
+    ErrorText(
         r"DDP expects same model across all ranks|appears not to match (?:sizes|strides) of the same param",
         "The model is not the same on all ranks.",
         "Build it from the same settings on every rank, and nothing in it from the rank or from data.",
