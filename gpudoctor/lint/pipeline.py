@@ -25,7 +25,7 @@ def lint(request: Request, watch: OnProgress = lambda done, total, name: None) -
     launched = None
     if found.launch_files:
         # Imported late: mostly programs are linted.
-        from gpudoctor.lint.entries.launch_rules import read_launch_files
+        from gpudoctor.lint.discovery.launch_starts import read_launch_files
 
         launched, found, request = read_launch_files(found, sources, request)
     with Cache(request, sources) as cache:

@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, str] = {
     "lint.runtime.workers": "",
     # What a file is, and which of its definitions matter, is asked before and while a program is followed.
     "lint.discovery": (
-        "config lint.request lint.runtime lint.runtime.workers lint.source lint.source.notebooks "
+        "config lint.launchfiles lint.request lint.runtime lint.runtime.workers lint.source lint.source.notebooks "
         "lint.source.size_limits lint.source.syntax_walk manifest"
     ),
     "lint.runtime": "gpudoctor lint.events.program_facts lint.request lint.runtime.entry_result lint.source manifest",
@@ -180,6 +180,7 @@ LATE = {
     "gpudoctor.lint.results.enrich",
     "gpudoctor.lint.results.remedy_words",
     # Mostly programs are linted, and not what starts them; and what starts them is mostly a shell script.
+    "gpudoctor.lint.discovery.launch_starts",
     "gpudoctor.lint.entries.launch_rules",
     "gpudoctor.lint.launchfiles.reading",
     "gpudoctor.lint.launchfiles.charts",

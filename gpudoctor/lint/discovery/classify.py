@@ -24,7 +24,7 @@ from gpudoctor.lint.discovery.top_level import (
 )
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable, read_source
 from gpudoctor.lint.source.file_traits import FileTraits, Role
-from gpudoctor.lint.source.layout import in_package, is_command, started_in
+from gpudoctor.lint.source.layout import in_package, started_in
 from gpudoctor.lint.source.project import ModuleFile, Project, project_of
 from gpudoctor.record import dataclass, replace
 
@@ -68,7 +68,7 @@ def classify(module: ModuleFile, project: Project) -> Classified:
     alone = classify_alone(module.source)
     if alone.role is Role.MAIN:
         return alone
-    commands = started_in(os.path.realpath(module.source.path), project.root) if project.is_marked else ()
+    commands = started_in(module.source.path)
     if commands:
         return Classified(Role.MAIN, f"is where the project's commands start: {', '.join(commands)}", 1, commands)
     if alone.role is Role.PART or not (in_package(module.source.path) or alone.hands_on):
@@ -180,7 +180,7 @@ def glance_at_all(paths: Sequence[str]) -> list[FileTraits | Unreadable]:
 def settled(looks: Iterable[FileTraits], sources: Sources) -> Iterator[FileTraits]:
     """What the project says of the role of a file: whether a command starts it, and where its calls lead."""
     for look in looks:
-        if look.role is not Role.MAIN and is_command(look.path):
+        if look.role is not Role.MAIN and started_in(look.path):
             look = replace(look, role=Role.MAIN)
         elif look.role is Role.SCRIPT and (look.quiet or in_package(look.path)):
             project, module = project_of(look.path, sources)

@@ -7,7 +7,7 @@ import re
 from itertools import islice
 
 from gpudoctor.lint.discovery.top_level import STARTING
-from gpudoctor.lint.source.layout import is_command
+from gpudoctor.lint.source.layout import started_in
 from gpudoctor.manifest.compiled import mentions
 
 _FRAMEWORKS = tuple([word.encode() for word in mentions()])
@@ -56,6 +56,6 @@ def may_start(path: str, raw: bytes) -> bool:
     """The file may be a program, by a look at its bytes: what cannot be one costs no parse. The path has no links."""
     name = os.path.basename(path)
     known = b"__main__" in raw or any(each.encode() in raw for each in STARTING)
-    if name == "__main__.py" or known or re.search(_ACTS, raw) or is_command(path):
+    if name == "__main__.py" or known or re.search(_ACTS, raw) or started_in(path):
         return True
     return b"import " in raw and re.search(_HANDS_ON, raw) is not None and not re.search(_DEFINES, raw)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.classify import classify, glance, glance_at_all, settled
+from gpudoctor.lint.discovery.content_signs import concerns_training
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.file_traits import FileTraits, Role
@@ -34,12 +35,14 @@ _WORTH_KEEPING = 20
 class Listed:
     """The files of a request that could say something about training, and those that cannot be read.
 
-    By how it is shown, `origins` tell of each that a notebook writes.
+    By how it is shown, `origins` tell of each that a notebook writes. All is `without_pytorch` where no file that was
+    asked for, and none that such a file imports, names PyTorch or a library known to train with it.
     """
 
     seen: tuple[FileTraits, ...]
     unreadable: tuple[Unreadable, ...]
     origins: Mapping[str, Origin]
+    without_pytorch: bool
 
 
 def list_files(found: FilesFound, request: Request, sources: Sources, cache: Cache) -> Listed:
@@ -62,7 +65,13 @@ def list_files(found: FilesFound, request: Request, sources: Sources, cache: Cac
             origins[look.shown] = origin
             looks.append(look)
             seen += [look] if isinstance(look, FileTraits) else []
-    return Listed(tuple(seen), tuple(look for look in looks if isinstance(look, Unreadable)), origins)
+    unreadable = tuple(look for look in looks if isinstance(look, Unreadable))
+    named = (project_of(path, sources) for path, is_named in found.others.items() if is_named)
+    imported = (each for project, module in named if module is not None for each in project.imports_of(module))
+    without_pytorch = not (found.telling or found.launch_files or unreadable) and not any(
+        concerns_training(each.source.text.encode()) for each in imported
+    )
+    return Listed(tuple(seen), unreadable, origins, without_pytorch)
 
 
 def _glances_at(

@@ -114,7 +114,7 @@ def _as_one(start: EntryStart, project: Project, programs: list[Program]) -> lis
     if known or not start.started.alone:
         return known
     # That it cannot do without the others is a rule's to say.
-    return [each for each in _in_worlds(start, project, LaunchWorld.SINGLE.value) if each.awaits_others() is None]
+    return [each for each in _in_worlds(start, project, LaunchWorld.SINGLE.value) if each.awaits_others is None]
 
 
 def with_names(

@@ -533,6 +533,7 @@ class Program(LogOfRanks):
         events = self.at(place) or [each for at in inside for each in self.at(at) if place in each.context.calls]
         return [event.condition for event in events]
 
+    @property
     def awaits_others(self) -> Location | None:
         """Where a group is made whose other processes, address and rank somebody else must have prepared."""
         prepared = {event.name for event in self.events(EnvironmentWrite)} & _MEETING

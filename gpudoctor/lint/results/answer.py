@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Location, Problem
-from gpudoctor.lint.discovery.content_signs import concerns_training
 from gpudoctor.lint.discovery.find_files import FilesFound
 from gpudoctor.lint.discovery.select import Listed
 from gpudoctor.lint.request import Outcome, Request
@@ -17,7 +16,6 @@ from gpudoctor.lint.results.merge import UNREADABLE, merged, unreadable_finding,
 from gpudoctor.lint.results.positions import Places
 from gpudoctor.lint.runtime.entry_result import EntryResult
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Sources, Unreadable
-from gpudoctor.lint.source.project import project_of
 from gpudoctor.lint.source.size_limits import MAX_FILE_BYTES
 
 
@@ -37,31 +35,23 @@ def answer_of(
     commented += [each.shown for each in examined if each.commented]
     kept = wanted(findings, request, places.source_of, commented, whole)
     programs = [program for each in examined for program in each.coverage]
-    covered = told_once(programs, {each.shown for each in listed.seen})
+    seen = {each.shown for each in listed.seen}
+    covered = told_once(programs, seen)
+    read = seen.union(*(each.files for each in examined))
     return Outcome(
         findings=tuple(places.placed(finding) for finding in kept),
         files=found.count,
         problems=(*found.problems, *too_new),
         failures=tuple(failure for each in examined for failure in each.failures),
-        read=tuple(sorted({each.shown for each in listed.seen}.union(*(each.files for each in examined)))),
+        read=tuple(sorted(read)),
         unread=() if card else tuple(places.unread(file) for file in unreadable),
         partly=tuple(Problem(each.shown, _in_part(each.limits)) for each in examined if each.limits),
         lines=lambda at: _lines(at, places, sources),
         too_new=len({file.shown for file in newer if not file.in_cell}),
         programs=tuple(map(places.covered, covered)),
-        without_pytorch=_is_without_pytorch(found, listed, examined, sources),
+        # A program that names no library may start the training of a module of its own project.
+        without_pytorch=listed.without_pytorch and read == seen,
     )
-
-
-def _is_without_pytorch(found: FilesFound, listed: Listed, examined: Sequence[EntryResult], sources: Sources) -> bool:
-    if found.telling or found.launch_files or listed.unreadable:
-        return False
-    # A program that names no library may start the training of a module of its own project.
-    if not frozenset().union(*(each.files for each in examined)) <= {each.shown for each in listed.seen}:
-        return False
-    known = (project_of(path, sources) for path, is_named in found.others.items() if is_named)
-    imported = (each for project, module in known if module is not None for each in project.imports_of(module))
-    return not any(concerns_training(each.source.text.encode()) for each in imported)
 
 
 def _unreadable(

@@ -37,7 +37,7 @@ def facts_with(
         if facts.group is not None and alone is not None:
             # Whether it goes on without a launcher shows where it is followed without one.
             single = follow(alone, LaunchWorld.SINGLE.value)
-            facts = replace(facts, group_alone=not any(program.awaits_others() for program in single))
+            facts = replace(facts, group_alone=not any(program.awaits_others for program in single))
     if facts is not None and way.tasks_of and facts.ignored is None:
         facts = replace(facts, ignored=_ignored(programs, way, follow))
     elif facts is not None and way.surely and way.complete:
@@ -132,7 +132,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         settings_read=tuple(sorted({event.config_path for event in managed} - {""})),
         processes=written[0],
         processes_at=written[1],
-        group=next((at for program in started if (at := program.awaits_others()) is not None), None),
+        group=next((at for program in started if (at := program.awaits_others) is not None), None),
     )
 
 

@@ -115,14 +115,11 @@ def search_roots(entry_folder: str, root: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(folder for folder in folders if folder and is_folder(folder)))
 
 
-def is_command(path: str) -> bool:
-    """Commands of its project start functions of this file."""
+def started_in(path: str) -> tuple[str, ...]:
+    """The functions of a file that commands of its project start."""
     root, is_marked = project_root(os.path.dirname(path))
-    return is_marked and bool(started_in(path, root))
-
-
-def started_in(path: str, root: str) -> tuple[str, ...]:
-    """The functions of a file that commands of the project start."""
+    if not is_marked:
+        return ()
     inside = os.path.relpath(path, root).removesuffix(".py").removesuffix(f"{os.sep}__init__")
     dotted = inside.replace(os.sep, ".")
     # Of `src/package/cli.py`, the names count from some folder above.

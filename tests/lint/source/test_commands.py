@@ -9,7 +9,7 @@ from gpudoctor.lint.source.layout import scripts, started_in
 FILES = {
     "pyproject.toml": '[project]\nname = "x"\n[project.scripts]\ngo = "pkg.cli:main"\n[tool.x]\nno = "a:b"\n',
     "setup.cfg": "[metadata]\nname = x\n[options.entry_points]\nconsole_scripts =\n    go = pkg.cli:main\n[flake8]\n",
-    "setup.py": "setup(entry_points={'console_scripts': ['go=pkg.cli:main',\n]}, other=['a=b:c'])\n",
+    "setup.py": "import setuptools\nsetup(entry_points={'console_scripts': ['go=pkg.cli:main',\n]}, other=['a=b:c'])\n",
 }
 
 
@@ -17,8 +17,8 @@ FILES = {
 def test_commands_are_found(tmp_path: Path, name: str):
     (tmp_path / name).write_text(FILES[name], encoding="utf-8")
     assert scripts(str(tmp_path)) == ["pkg.cli:main"]
-    assert started_in(str(tmp_path / "src" / "pkg" / "cli.py"), str(tmp_path)) == ("main",)
-    assert started_in(str(tmp_path / "pkg" / "other.py"), str(tmp_path)) == ()
+    assert started_in(str(tmp_path / "src" / "pkg" / "cli.py")) == ("main",)
+    assert started_in(str(tmp_path / "pkg" / "other.py")) == ()
 
 
 @pytest.mark.parametrize("quotes", ["'''", '"""'])
