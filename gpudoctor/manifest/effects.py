@@ -120,6 +120,8 @@ class ComputeEffect(Effect):
     """Each number of the result is made of those in its place of all that it is given."""
     reshapes: bool = False
     """The numbers stand in another shape or order, perhaps in the memory that they stood in."""
+    reorders: bool = False
+    """What stood first may stand elsewhere."""
     spreads: bool = False
     """The result has the shape of the tensor, and each number is made of several."""
     may_be_number: bool = False

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
+from gpudoctor.lint.domain.symbols import method_asked
 from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
 from gpudoctor.lint.interface.contents import find_method, known_items, pairs
 from gpudoctor.lint.interface.hooks import HOOKS, told
 from gpudoctor.lint.interface.library_call import Call, singleton
+from gpudoctor.manifest.compiled import operations
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -52,14 +54,25 @@ def _rehearsed(
         returned = call.do.call(forward, call.arguments, call.node)
         # What dictionaries hold is forgotten with the run.
         number, numbers = _is_number(returned), _numbers_in(call.do, returned)
-        carried = {key for key, old in held.items() if _is_carried(key, call.do.own_attribute(*key), old)}
+        carried = {key for key in held if _is_carried(key, call.do.own_attribute(*key))}
     return number, numbers, run.events, carried
 
 
-def _is_carried(key: Attributed, left: Values | None, held: Values) -> bool:
-    """What an attribute is left with was made of what it held; one that is set anew at the end carries nothing on."""
+def _is_carried(key: Attributed, left: Values | None) -> bool:
+    """What an attribute is left with was made of what it held; one that is set anew at the end carries nothing on, and
+    one that was moved or given another shape will be again: `self.scale = self.scale.to(x.device)`."""
     mark = _mark(key)
-    return left is not None and left.any(lambda value: mark in value.shards and value not in held)
+    return left is not None and left.any(lambda value: mark in value.shards and not _is_held_still(value))
+
+
+_KEEPING = operations("reshapes", "shares") - operations("reorders")
+
+
+def _is_held_still(value: Value) -> bool:
+    """These are the numbers that the attribute held, in another place or shape."""
+    while (asked := method_asked(value)) is not None and asked[1] in _KEEPING:
+        value = asked[0]
+    return isinstance(value.term, Anonymous) and value.term.kind == _HELD
 
 
 def _note_writes(call: Call, core: Module, forward: Values, writes: list[ReplicaWrite]) -> None:
@@ -68,7 +81,7 @@ def _note_writes(call: Call, core: Module, forward: Values, writes: list[Replica
     for key in {(event.module, event.name): None for event in writes}:
         old = call.do.own_attribute(*key)
         if old is not None:
-            held[key] = old.map(lambda value, key=key: _marked(value, key))  # type: ignore[misc]
+            held[key] = singleton(_marked(key))
     # Once more with marks in place of the old values, to see which of them the new ones are made of.
     _, _, events, kept = _rehearsed(call, core, forward, held) if held else (False, (), [], set())
     carried = {
@@ -83,12 +96,12 @@ def _note_writes(call: Call, core: Module, forward: Values, writes: list[Replica
         )
 
 
-def _marked(value: Value, key: Attributed) -> Value:
+def _marked(key: Attributed) -> Value:
     """A value that whatever is computed from it can be told by; a share of data is handed on in the same way."""
-    mark = _mark(key)
-    if isinstance(value, Tensor):
-        return replace(value, shards=frozenset([mark]))
-    return Unknown(Anonymous("held by a replica", key), "state", key[1], shards=frozenset([mark]))
+    return Unknown(Anonymous(_HELD, key), "state", key[1], shards=frozenset([_mark(key)]))
+
+
+_HELD = "held by a replica"
 
 
 def _mark(key: Attributed) -> Value:

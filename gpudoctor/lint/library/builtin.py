@@ -388,6 +388,14 @@ def _exit(call: Call) -> Values:
     return singleton(NONE)
 
 
+@MODELS.callable("builtins.input")
+def _input(call: Call) -> Values:
+    """What multiprocessing starts has no terminal: it ends in an `EOFError`."""
+    if call.do.launch.started_here:
+        call.do.terminate(failed=True, by="input", at=call.place)
+    return call.unknown(Anonymous("input", call.place), "what somebody types")
+
+
 @MODELS.callable(
     "builtins.open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "fsspec.open", "smart_open.open",
     "iopath.common.file_io.PathManager.open", "iopath.common.file_io.g_pathmgr.open",

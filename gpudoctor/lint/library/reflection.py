@@ -397,7 +397,8 @@ def _get(call: Call, value: Value, name: str) -> Values:
 def _note_default(call: Call, found: Values, name: str, default: Values) -> None:
     """What nobody was seen to set is the default, for all that is known."""
     value, left_out = found.single, default.single
-    if isinstance(value, Unknown) and isinstance(left_out, Const) and value.divergence is Divergence.NONE:
+    own = Divergence.RANK | Divergence.LOCAL
+    if isinstance(value, Unknown) and isinstance(left_out, Const) and not value.divergence & own:
         call.emit(SettingDefault, value=value, text=f"{call.spelled(0, 'object')}.{name}", left_out=left_out)
 
 

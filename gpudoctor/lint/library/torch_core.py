@@ -25,7 +25,7 @@ from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.symbols import CallResult, OwnReading
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, divergence_of, single_of
 from gpudoctor.lint.events.data_loading import DrawsNoise
@@ -110,13 +110,19 @@ def _made(call: Call) -> Values:
         device = None
     grad = call.is_true(-1, "requires_grad")
     root = root_of(call, kind, device) if not tensors else None
+    # `torch.as_tensor(np.random.choice(n, k))`: torch's generator has no part in it.
+    elsewhere = not drawn and divergence & Divergence.LOCAL and any(_drawn_elsewhere(each) for each in given)
     return singleton(
         made(
-            call.do, call.place, call.label, TensorOrigin.FACTORY,
+            call.do, call.place, call.label, TensorOrigin.OTHER if elsewhere else TensorOrigin.FACTORY,
             device=device or Unknown(Anonymous("device", devices), "one of several devices"), graph=grad, shards=shards,
             dependence=divergence, mean=_is_mean(call), root=root, extent=_extent(call, kind),
         )
     )  # fmt: skip
+
+
+def _drawn_elsewhere(value: Value) -> bool:
+    return any(isinstance(part, OwnReading) and bool(part.generator) for part in provenance_of(value))
 
 
 def _extent(call: Call, kind: str) -> Extent | None:

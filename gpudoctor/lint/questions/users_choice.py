@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.symbols import Compares
+from gpudoctor.lint.domain.symbols import Compares, asked_of
 from gpudoctor.lint.domain.value import Const, Unknown, Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.process import SettingRead
@@ -24,3 +24,9 @@ def more_than_one(number: Value | None) -> list[Literal]:
     if not isinstance(number, Unknown):
         return []
     return [Literal(Atom(Compares("==", number, Const(1)), text=f"{number.label} == 1", switch=True), False)]
+
+
+def takes_unset(program: Program, event: Event) -> bool:
+    """Its path takes a setting that is no option of the command line, and off until somebody sets it."""
+    unset = {key for key, option in program.options.items() if not option.flag.startswith("-")}
+    return any(program.comes_to(each) is False and not unset.isdisjoint(asked_of(each)) for each in event.condition)

@@ -38,6 +38,7 @@ from gpudoctor.lint.events.process import ReadOwn, SeedSet
 from gpudoctor.lint.questions.own_readings import readings_in_path
 from gpudoctor.record import dataclass, field
 from gpudoctor.rule import Findings, Program, Rule
+from gpudoctor_rules.checkpoint._imported_again import importing
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -71,7 +72,11 @@ class PathOfOwnClock(Rule):
         readings = {event.identity: event for event in made}
         for identity, named in _uses(program).items():
             reading = readings.get(identity)
-            if reading is None or not program.by_every_rank(reading) or _is_seeded(program, reading):
+            if reading is None or _is_seeded(program, reading):
+                continue
+            # What starts the ranks has each of them import the program, and ask anew.
+            anew = importing(program, reading)
+            if not (program.by_every_rank(reading) or anew):
                 continue
             place = _place_of(program, reading)
             harm = _harm(named)
@@ -81,7 +86,9 @@ class PathOfOwnClock(Rule):
             yield self.found(
                 place,
                 f"{_asked(reading)} a different name: {what}.",
-                remedy="Let rank 0 make the name, and send it to all ranks with `dist.broadcast_object_list`.",
+                remedy="Make it in the function that starts the processes, and hand it to them as an argument."
+                if anew
+                else "Let rank 0 make the name, and send it to all ranks with `dist.broadcast_object_list`.",
                 because=[
                     ("asked for here", reading.location),
                     *([(f"{ranks_in_words(before)} writes here", before.location)] if before is not None else []),

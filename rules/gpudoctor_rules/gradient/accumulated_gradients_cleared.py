@@ -19,8 +19,7 @@ Put `zero_grad()` behind `step()`. No automatic fix.
 
 It may clear other gradients than those of this optimizer; it stands in a test that lets it run as rarely as the step;
 `accumulate` is entered with one batch for each step, as far as the program says; another step of this optimizer comes
-first in the same round, as where two losses have one each; DeepSpeed trains, which clears the
-gradients itself.
+first in the same round, as where two losses have one each; DeepSpeed trains, which clears the gradients itself.
 
 ## Sources
 
@@ -35,6 +34,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import in_code, name_of
@@ -65,11 +65,11 @@ class AccumulatedGradientsCleared(Rule):
             optimizer = step.optimizer
             if not isinstance(optimizer, Optimizer) or optimizer in told:
                 continue
-            found = _cleared_in_vain(program, step, optimizer)
+            found = _cleared_in_vain(program, step, optimizer) or _never_stepped(program, step, optimizer)
             if found is None:
                 continue
             told.add(optimizer)
-            clear, backward, rarely, number = found
+            clear, backward, rarely, needs = found
             call = f"{in_code(optimizer, 'optimizer')}.step()"
             yield self.found(
                 clear.location,
@@ -77,7 +77,7 @@ class AccumulatedGradientsCleared(Rule):
                 "lost.",
                 remedy=f"Clear them after `{call}`.",
                 because=[("the gradients are computed here", backward.location), ("the step is here", step.location)],
-                needs=more_than_one(number),
+                needs=needs,
             )
 
     def in_run(self, recording: Recording) -> Findings:
@@ -103,9 +103,9 @@ def _accumulating(rank: Process) -> list[BetweenSteps]:
 
 def _cleared_in_vain(
     program: Program, step: OptimizerStep, optimizer: Optimizer
-) -> tuple[ClearGradients, Backward, str, Value | None] | None:
-    """What clears the gradients before a backward, of which several make this step; how that is arranged, and the
-    number of them that Accelerate was told."""
+) -> tuple[ClearGradients, Backward, str, list[Literal]] | None:
+    """What clears the gradients before a backward, of which several make this step; how that is arranged, and what it
+    takes for Accelerate to do so."""
     behind = [each for each in program.events(Backward) if each.order < step.order]
     backward = next((each for each in reversed(behind) if may_feed(program, each, optimizer)), None)
     if backward is None or not backward.loops:
@@ -119,13 +119,36 @@ def _cleared_in_vain(
         return None
     always = backward.condition.implies(clear.condition)
     if always and steps_less_often(program, backward, step) and feeds(program, backward, optimizer):
-        return clear, backward, "several of them come before one step", None
+        return clear, backward, "several of them come before one step", []
     number = _accumulated(program)
     held = all(_HELD_BACK in each.context.contexts for each in (clear, backward, step))
     if number is None or not held or not same_round(backward, step):
         return None
     several = number.in_python if number.is_constant else name_of(number, "so many")
-    return clear, backward, f"Accelerate does so only in the last of {several} batches, the one that steps", number
+    rarely = f"Accelerate does so only in the last of {several} batches, the one that steps"
+    return clear, backward, rarely, more_than_one(number)
+
+
+def _never_stepped(
+    program: Program, step: OptimizerStep, optimizer: Optimizer
+) -> tuple[ClearGradients, Backward, str, list[Literal]] | None:
+    """`if i % n == 0: loss.backward(); step() else: with no_sync(): loss.backward()`: what clears the gradients in each
+    round, those of a backward too that no step follows."""
+    steps = [each for each in program.events(OptimizerStep) if each.optimizer == optimizer]
+    # A step behind an inner loop may be that of all its rounds.
+    if len({tuple(loop.location for loop in each.loops) for each in steps}) > 1:
+        return None
+    for backward in program.events(Backward):
+        if not backward.loops or not feeds(program, backward, optimizer) or not same_round(backward, step):
+            continue
+        if not all(each.condition.excludes(backward.condition) for each in steps if same_round(each, backward)):
+            continue
+        clears = (each for each in program.events(ClearGradients) if each.order < backward.order)
+        before = (each for each in clears if same_round(each, backward) and backward.condition.implies(each.condition))
+        clear = next((each for each in before if clears_all(program, each, optimizer)), None)
+        if clear is not None and step.condition.implies(clear.condition):
+            return clear, backward, "not each backward is followed by a step", [*backward.condition]
+    return None
 
 
 def _accumulated(program: Program) -> Value | None:

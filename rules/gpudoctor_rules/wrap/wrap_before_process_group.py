@@ -15,7 +15,8 @@ Move `init_process_group`, or what makes the group of a framework, such as `deep
 ## Silent when
 
 The group is made in another file, by the caller, by `init_device_mesh` or by a framework; the sampler is given both
-`num_replicas` and `rank`; `is_initialized()` is asked first; no group is made at all, which is GPU401.
+`num_replicas` and `rank`; `is_initialized()` is asked first, or an attribute that nobody
+has set by then; no group is made at all, which is GPU401.
 
 ## Sources
 
@@ -34,6 +35,7 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.questions.users_choice import takes_unset
 from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 
@@ -59,7 +61,8 @@ class WrapBeforeProcessGroup(Rule):
         for event in program.events(Wrap, MakeSampler, Collective):
             name = _needs_group(event)
             group = _made_later(program, event)
-            if name and group is not None:
+            # `if getattr(args, "distributed", False): barrier()` does nothing before that is set.
+            if name and group is not None and not takes_unset(program, event):
                 # The order is decided where the ways to the two part.
                 place = parting(event, group)
                 maker = "init_process_group" if isinstance(group, InitGroup) else group.call.rpartition(".")[2]

@@ -60,7 +60,9 @@ class Tensor:
     @computes(reshapes=True)
     def view(self, **more): ...
     reshape = view_as = reshape_as = flatten = unflatten = unsqueeze = expand = expand_as = broadcast_to = view
-    permute = transpose = t = movedim = swapaxes = swapdims = repeat = tile = repeat_interleave = flip = roll = view
+    @computes(reshapes=True, reorders=True)
+    def permute(self, **more): ...
+    transpose = t = movedim = swapaxes = swapdims = repeat = tile = repeat_interleave = flip = roll = permute
     @computes(splits=True, first_alone=True)
     def chunk(self, **more): ...
     split = split_with_sizes = tensor_split = unbind = chunk
