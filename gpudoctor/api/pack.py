@@ -314,6 +314,7 @@ from gpudoctor.lint.questions.unseen_deeds import may_mix_data as may_mix_data
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed as may_set_seed
 from gpudoctor.lint.questions.users_choice import by_choice as by_choice
 from gpudoctor.lint.questions.users_choice import more_than_one as more_than_one
+from gpudoctor.lint.questions.users_choice import takes_unset as takes_unset
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later as others_begin_later
 from gpudoctor.lint.questions.waiting_ranks import others_wait as others_wait
 from gpudoctor.lint.questions.whole_data import goes_over_all as goes_over_all
