@@ -178,8 +178,9 @@ def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Ver
 
 def suspected_in(recording: Recording, marks: Sequence[fixture_marks.Mark]) -> Recording:
     """With what lint finds, in the copy of the program that has run."""
-    opened = {each.place.path for rank in recording.ranks for each in rank.opens if each.place is not None}
-    lines = {(mark.code, path, mark.line) for mark in marks for path in opened if path.endswith(f"/{mark.path}")}
+    seen = (each for rank in recording.ranks for each in (*rank.opens, *rank.collectives))
+    files = {each.place.path for each in seen if each.place is not None}
+    lines = {(mark.code, path, mark.line) for mark in marks for path in files if path.endswith(f"/{mark.path}")}
     codes = frozenset(mark.code for mark in marks)
     return changed(recording, suspected=codes, suspected_at=frozenset(lines))
 

@@ -7,6 +7,7 @@ from gpudoctor.registry import find_rules
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import judged
 from gpudoctor.run.recording import Crash, Process, RecordedWrap, Recording, StackFrame
+from gpudoctor.run.recording.call_counts import RecordedCollective
 
 HERE = Location("train.py", 7)
 WRAP = RecordedWrap("DistributedDataParallel", 70, 71, "Net", False, 4, 4, 64, ("cpu",), 0, 0, 0, False, HERE)
@@ -22,4 +23,32 @@ def test_why_gradients_are_missing(trainable: tuple[tuple[int, int], ...], code:
     cards = [card for card in find_rules().cards if card.code in ("GPU112", "GPU114")]
     faults = Faults()
     assert [each.code for each in judged(Recording(ranks, status=1), cards, faults)] == [code]
+    assert not faults.told
+
+
+@pytest.mark.parametrize(
+    ("second", "elements", "found"),
+    [
+        (("mean_hits", "mean_loss"), 1, ["GPU512"]),
+        (("mean_loss", "mean_hits"), 1, []),
+        (("mean_hits", "mean_hits"), 1, []),
+        (("mean_hits", "mean_loss"), 2, []),
+    ],
+)
+def test_two_calls_of_one_size_in_another_order(second: tuple[str, str], elements: int, found: list[str]) -> None:
+    """It ends well, so that only the lines tell; where the sizes differ, the job has ended for that."""
+    lines = {"mean_loss": 3, "mean_hits": 6}
+
+    def called(order: tuple[str, str], size: int) -> tuple[RecordedCollective, ...]:
+        places = ((name, Location("train.py", lines[name])) for name in order)
+        return tuple(
+            RecordedCollective("all_reduce", number, "0", True, 0.0, size, False, place, function=name)
+            for number, (name, place) in enumerate(places)
+        )
+
+    of = called(("mean_loss", "mean_hits"), 1), called(second, elements)
+    ranks = tuple(Process(n, 1, n, 2, n, "node", "train.py", "2.13", collectives=each) for n, each in enumerate(of))
+    cards = [card for card in find_rules().cards if card.code == "GPU512"]
+    faults = Faults()
+    assert [each.code for each in judged(Recording(ranks), cards, faults)] == found
     assert not faults.told

@@ -114,6 +114,11 @@ class Collective(Event):
                 yield each
 
     @property
+    def one(self) -> Value | None:
+        """What it is surely given; None where that may be one of several."""
+        return single_of(self.subject)
+
+    @property
     def of_results(self) -> bool:
         """It brings together losses and outputs of a model, or single numbers: no weights."""
         given = list(self.given)

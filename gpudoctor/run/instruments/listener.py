@@ -160,9 +160,9 @@ def _members() -> dict[str, list[int]]:
 
 
 def _collective(entry: dict[str, Any], members: dict[str, list[int]]) -> dict[str, Any]:
-    files = [(each["filename"], each["line"]) for each in entry.get("frames") or ()]
-    own = next((place for place in files if is_own(place[0])), None)
-    inner = files[: files.index(own)] if own else files
+    calls = [(each["filename"], each["line"], each["name"]) for each in entry.get("frames") or ()]
+    own = next((call for call in calls if is_own(call[0])), None)
+    inner = calls[: calls.index(own)] if own else calls
     done = bool(entry.get("retired")) or entry.get("state") == "completed"
     group = (entry.get("process_group") or [""])[0]
     return {
@@ -171,8 +171,9 @@ def _collective(entry: dict[str, Any], members: dict[str, list[int]]) -> dict[st
         "group": group,
         "members": [] if done else members.get(group, []),
         "elements": sum(math.prod(sizes) for sizes in entry.get("input_sizes") or ()),
-        "of_wrapper": any(name.endswith(_OF_WRAPPERS) for name, _ in inner),
+        "of_wrapper": any(name.endswith(_OF_WRAPPERS) for name, _, _ in inner),
         "done": done,
         "began": (entry.get("time_created_ns") or 0) / 1e9,
-        "place": own,
+        "place": own[:2] if own else None,
+        "function": own[2] if own else "",
     }

@@ -22,6 +22,8 @@ class RecordedCollective:
     place: Location | None
     members: tuple[int, ...] = ()
     """The ranks of the group, where that is known: of one that goes on."""
+    function: str = ""
+    """Of the program, in which `place` is, where that is known."""
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@
 Collectives carry no names: the first one that a rank (a process, one for each GPU) calls meets the first one of the
 others, the second the second. Where one side of a test on the rank reduces and then broadcasts, and the other does it
 the other way round, an `all_reduce` meets a `broadcast`: with NCCL both wait forever or exchange garbage, with gloo
-they end in `Is there a distributed collective mismatch in your code?`. A loop over a set of texts does the same more
-quietly: Python seeds the hash of texts anew for each process, so that one rank sums `loss` while another sums
-`accuracy`.
+they end in `Is there a distributed collective mismatch in your code?`. Two of one kind and of one size meet quietly,
+and each adds up what belongs to the other. So does a loop over a set of texts: Python seeds the hash of texts anew for
+each process, so that one rank sums `loss` while another sums `accuracy`.
 
 ## Fix
 
@@ -17,8 +17,8 @@ automatic fix.
 ## Silent when
 
 Both sides call the same in the same order, or not the same at all (that is another mistake), as where each has a group
-of its own; it is not known which groups the calls name, or calls of several groups go on in the background; a set is
-sorted first, holds numbers, or it is not known what it holds.
+of its own; it is not known which groups or tensors the calls name, or calls of several groups go on in the background;
+a set is sorted first, holds numbers, or it is not known what it holds.
 
 ## Sources
 
@@ -29,13 +29,19 @@ https://docs.pytorch.org/docs/stable/distributed.html#collective-functions; run 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Process
+    from gpudoctor.run.recording.call_counts import RecordedCollective
 
 Side = tuple[Hashable, ...]
 
@@ -69,28 +75,89 @@ class CollectivesInDifferentOrder(Rule):
     def in_run(self, recording: Recording) -> Findings:
         from gpudoctor_rules.collective._stuck import standstill
 
-        return standstill(self, recording, "Call the collectives in one order on all ranks.")
+        yield from standstill(self, recording, "Call the collectives in one order on all ranks.")
+        met = (_crossed(self, recording, *two) for two in combinations(recording.ranks, 2))
+        yield from next(filter(None, met), ())
 
     def _swapped(self, program: Program) -> Findings:
         sides = _sides(program)
         for (where, guard), mine in sides.items():
             # Each pair of sides is looked at once.
             theirs = sides.get((where, guard.negated()), []) if guard.holds else []
-            calls, others = [(each.call, each.among) for each in mine], [(each.call, each.among) for each in theirs]
-            # Where one side lacks a call, it is the missing partner that is reported.
-            if calls == others or Counter(calls) != Counter(others):
+            at = next((each for kind in (_call, _what) if (each := _first_apart(mine, theirs, kind)) is not None), None)
+            if at is None:
                 continue
-            # The first that do not fit stand still, and the rest is never reached.
-            at = next(index for index, call in enumerate(calls) if call != others[index])
             here, there = theirs[at].call, mine[at].call
+            of_another = " with another tensor" if _call(theirs[at]) == _call(mine[at]) else " in another group"
             yield self.found(
                 at=theirs[at].location,
                 message=f"Here some ranks call `{here}` while the others call `{there}`"
-                f"{' in another group' if here == there else ''}: on the two sides of "
+                f"{of_another if here == there else ''}: on the two sides of "
                 "a test on the rank, the same collectives stand in different orders.",
                 remedy="Put them into the same order on both sides, or call them once, outside of the test.",
                 because=[("the ranks diverge here", guard.atom.place), ("the others are here then", mine[at].location)],
             )
+
+
+def _first_apart(
+    mine: Sequence[Collective], theirs: Sequence[Collective], kind: Callable[[Collective], Hashable]
+) -> int | None:
+    """Where two sides that call the same differ first: there they stand still, and the rest is never reached. Where
+    one side lacks a call, it is the missing partner that is reported."""
+    calls, others = [*map(kind, mine)], [*map(kind, theirs)]
+    if Counter(calls) != Counter(others):
+        return None
+    return next((index for index, call in enumerate(calls) if call != others[index]), None)
+
+
+def _call(event: Collective) -> Hashable:
+    return event.call, event.among
+
+
+def _what(event: Collective) -> Hashable:
+    return event.call, event.among, event.one
+
+
+def _crossed(rule: Rule, recording: Recording, first: Process, second: Process) -> Sequence[Finding]:
+    """Calls of two functions that have met each other, and have met again the other way round, or calls that lint has
+    found to stand in another order.
+
+    Sides of one test are no two functions: there ranks may take turns, as where one gives a value and the others zeros.
+    """
+    theirs = {_number(each): each for each in second.collectives if _mixes(each)}
+    met: set[tuple[Location, Location]] = set()
+    for here in first.collectives:
+        there = theirs.get(_number(here)) if _mixes(here) else None
+        if there is None or here.place is None or there.place is None or here.place == there.place:
+            continue
+        if (here.name, here.elements) != (there.name, there.elements):
+            continue
+        met.add((here.place, there.place))
+        again = here.function != there.function and (there.place, here.place) in met
+        suspected = any(recording.suspects(rule.code, place) for place in (here.place, there.place))
+        if again or suspected:
+            found = rule.found(
+                here.place,
+                f"When rank {first.rank} calls `{here.name}` here, rank {second.rank} calls another one. Both are as "
+                "large, so that nothing stops, and what belongs to one is added to the other.",
+                remedy="Call the collectives in one order on all ranks.",
+                because=[(f"rank {second.rank} is here then", there.place)],
+                doubt="" if suspected else "Ranks may take turns: one gives its value here, the others zeros there.",
+            )
+            return (found,)
+    return ()
+
+
+def _number(each: RecordedCollective) -> Hashable:
+    return each.group, each.number
+
+
+def _mixes(each: RecordedCollective) -> bool:
+    """All ranks give a value for each other: what one of them sends may come from another line than it is met at."""
+    return each.name.startswith(_MIXING) and bool(each.function) and not each.of_wrapper
+
+
+_MIXING = ("all_reduce", "all_gather", "_all_gather", "reduce_scatter", "_reduce_scatter", "all_to_all")
 
 
 def _sides(program: Program) -> dict[tuple[Side, Literal], list[Collective]]:
