@@ -141,8 +141,19 @@ def entries_of(do: LibraryContext, other: Values, node: ast.AST) -> Values:
     """What the entries of another dictionary are: parts of it, where that is a batch or what a model returned."""
     if other.are(Tensor):
         return do.items_of(other, node)
-    term = Anonymous("merged", None) if other.single is None else EntriesOf(other.single)
-    return singleton(Unknown(term, "entries of another dictionary"))
+    of = Unknown(Anonymous("merged", None)) if other.single is None else other.single
+    return singleton(Unknown(EntriesOf(of), "entries of another dictionary"))
+
+
+def under_a_key(entries: Values, key: Value, label: str) -> Values:
+    """What stands under a key among such entries: `{**given}["lr"]` and `{**given}["name"]` are two values."""
+    return entries.map(
+        lambda each: (
+            Unknown(Item(each.term.of, key), each.why, label, each.divergence)
+            if isinstance(each, Unknown) and isinstance(each.term, EntriesOf)
+            else each
+        )
+    )
 
 
 def _set_entries(do: LibraryContext, made: DictOf | Tensor, known: dict[Values, Values]) -> None:

@@ -47,6 +47,7 @@ from gpudoctor.lint.interface.contents import (
     note_rank_decides,
     possible_pairs,
     set_item,
+    under_a_key,
 )
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.evaluator import Evaluator
@@ -298,7 +299,7 @@ def _entry_of_settings(m: Evaluator, value: DictOf, key: Value, extra: Values, n
     become objects of another class."""
     read = [from_settings(each) for each in extra]
     if not any(read) or not all(known or isinstance(each, DictOf) for known, each in zip(read, extra, strict=True)):
-        return extra
+        return under_a_key(extra, key, m.text(node, 40))
     return _chosen(m, value, key, node)
 
 

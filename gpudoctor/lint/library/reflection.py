@@ -564,6 +564,14 @@ def _callable(call: Call) -> Values:
     return singleton(FALSE) if only == NONE else unknown(call, "whether something can be called")
 
 
+@MODELS.callable("builtins.locals")
+def _locals(call: Call) -> Values:
+    """What a function was given, under the names of its parameters, beside what it has named itself."""
+    given = call.do.execution.parameters
+    entries = [(singleton(Const(name)), values) for name, values in given.items()]
+    return new_dict(call.do, [(None, unknown(call, "local names")), *entries], call.node) if given else NOT_ANSWERED
+
+
 @MODELS.callable("builtins.vars")
 def _vars(call: Call) -> Values:
     # `vars(models)[name]`

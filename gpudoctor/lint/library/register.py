@@ -70,7 +70,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "ray_actors": ("ray",),
     "reflection": (
         "builtins.callable", "builtins.getattr", "builtins.hasattr", "builtins.isinstance", "builtins.issubclass",
-        "builtins.object", "builtins.property", "builtins.setattr", "builtins.type", "builtins.vars",
+        "builtins.locals", "builtins.object", "builtins.property", "builtins.setattr", "builtins.type", "builtins.vars",
         "dataclasses.is_dataclass", "inspect.getfullargspec", "inspect.isclass", "inspect.isfunction",
         "torch.is_tensor",
     ),

@@ -8,6 +8,26 @@ DICTIONARIES = {
         config = yaml.safe_load(open("config.yaml")) or {}
         reveal(not dict(config["data"]))  #: not (dict(config['data']))
         """,
+    "of which another one has the entries": """
+        import company
+        options = {"lr": 1, **company.options()}
+        if options["name"] == "a":
+            width = 1
+        else:
+            width = 2
+        if options["kind"] == "b":
+            reveal(width)  #: 1 if options['name'] == 'a' | 2 if not (options['name'] == 'a')
+        """,
+    "made of the names of a function": """
+        import company
+        def train(kind="a", lr=1, **more):
+            lr = lr * 2
+            return dict(locals())
+        made = train(lr=company.lr(), steps=3)
+        reveal(made["kind"])  #: 'a'
+        reveal(made["lr"])  #: unknown
+        reveal(train()["lr"])  #: 2
+        """,
     "of which each entry is replaced by its key": """
         import company
         found = {}
