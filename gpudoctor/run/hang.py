@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudoctor.ranks.kernel_sleep import LongSleeps
-from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, descendants, sleeps_in, state_of
+from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, children, descendants, sleeps_in, state_of
 from gpudoctor.record import dataclass, replace
 from gpudoctor.run.protocol import ANSWER, ENOUGH, HEARD, QUESTION
 from gpudoctor.run.ras import ranks_apart
@@ -185,7 +185,7 @@ class Watch:
             self._asked_at += self._again - self._patience
             return ()
         if self._idle(found) or _mute(found, resting):
-            return found
+            return tuple(map(self._with_worker, found))
         if any(each.waits for each in found):
             found = (*found, *self._on_other_nodes(found))
         waits = {each.rank for each in found if each.waits} & {each.rank for each in still}
@@ -193,7 +193,15 @@ class Watch:
         # Who has ended, or does not answer, is not where the others are.
         apart = any(each.silence for each in found) or _apart(found)
         long = stood > _MUCH_LONGER * self._patience
-        return found if waits and (long or (apart and not any(each.works for each in found))) else ()
+        told = waits and (long or (apart and not any(each.works for each in found)))
+        return tuple(map(self._with_worker, found)) if told else ()
+
+    def _with_worker(self, each: Waiting) -> Waiting:
+        """Where a worker of its loader stands in the user's code, where it waits for one."""
+        pid = next((one.pid for one in self._left() if one.rank == each.rank), None) if each.loads else None
+        stacks = (frames_of(stack_of(worker, self._folder, pid)) for worker in children(pid)) if pid else ()
+        places = (frame.location for stack in stacks for frame in stack if frame.own)
+        return replace(each, worker=next(places, None))
 
     def _on_other_nodes(self, found: Sequence[Waiting]) -> Iterator[Waiting]:
         """Ranks of which NCCL says that they are not where the others are, and that cannot be asked here."""

@@ -244,7 +244,8 @@ def where(each: Waiting) -> str:
         asleep = f"; it sleeps in {each.kernel} of the kernel" if each.kernel else ""
         return f"Rank {each.rank} {each.silence}{last}{asleep}."
     does = "waits for the workers of its loader" if each.loads else "is"
-    return f"Rank {each.rank} {does}{at or ' outside of your code'}{inside}."
+    worker = f"; one of them is at {each.worker.path}:{each.worker.line}" if each.worker else ""
+    return f"Rank {each.rank} {does}{at or ' outside of your code'}{inside}{worker}."
 
 
 def faults(recording: Recording) -> str:

@@ -25,10 +25,10 @@ _FILE, _LINE, _FUNCTION = 'File "', '", line ', " in "
 """How `faulthandler` tells a frame: `File "train.py", line 3 in train`."""
 
 
-def stack_of(pid: int, folder: Path) -> list[tuple[str, int, str, bool]]:
+def stack_of(pid: int, folder: Path, rank: int = 0) -> list[tuple[str, int, str, bool]]:
     """Its main thread's frames, innermost first: file, line, function, and whether that is the user's own code. Empty
-    where it cannot be had."""
-    path = folder / STACK.format(pid=pid)
+    where it cannot be had. What a `rank` has forked, as the workers of its loaders, writes to its file."""
+    path = folder / STACK.format(pid=rank or pid)
     if not (_heeds(pid) and _holds(pid, path)):
         return []
     with contextlib.suppress(OSError):

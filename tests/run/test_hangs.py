@@ -346,6 +346,15 @@ def test_a_rank_that_sleeps_for_a_time_is_left_alone(workers: int, tmp_path: Pat
     assert (watched.status, watched.report["hang"]) == (0, [])
 
 
+@pytest.mark.skipif(not ON_LINUX, reason="stacks come by a signal")
+def test_the_line_of_a_worker_that_its_rank_waits_for(tmp_path: Path) -> None:
+    program = RESTS.replace("WORKERS", "1").replace("time.sleep(5)", "__import__('threading').Event().wait()")
+    watched = hang(tmp_path, program)
+    at = line_of(program, "for batch in")
+    told = f"loader at train.py:{at}; one of them is at train.py:{line_of(program, 'Event()')}."
+    assert told in " ".join(watched.err.split())
+
+
 SERVICE = """    if os.fork() == 0:
         while True:
             trickle()

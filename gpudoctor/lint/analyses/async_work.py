@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Text, Value, Values, single_of
 from gpudoctor.lint.events.collective import ReadTooEarly, ResultUsed, StartWork, WorkDone
-from gpudoctor.lint.interface.library_call import Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.library_call import Call, LibraryContext, definite_values, flatten, singleton
 
 WAITING = frozenset({"wait", "result", "get_future", "synchronize", "is_completed", "is_success"})
 """What one asks a handle for who waits for it, or lets something else wait."""
@@ -51,7 +51,8 @@ def note_use(do: LibraryContext, work: Work, use: str, place: Location) -> None:
 
 def note_shown(do: LibraryContext, shown: Value | None, place: Location) -> None:
     """Who shows a handle may want to see it; None is shown by mistake."""
-    for each in shown.parts if isinstance(shown, Text) else (shown,):
+    parts = shown.parts if isinstance(shown, Text) else (shown,)
+    for each in definite_values(do, [singleton(part) for part in parts if part is not None]):
         if isinstance(each, Work) and (handle := do.state(each, WorkState.asynchronous)) and handle.single == FALSE:
             note_use(do, each, "shown", place)
 

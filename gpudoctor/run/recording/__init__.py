@@ -568,6 +568,8 @@ class Waiting:
     """Where the program called the last collective that this rank has done."""
     root: str = ""
     """What the program has named in the collective, as `src=0`."""
+    worker: Location | None = None
+    """Where a worker of its loader stands, for which it waits."""
 
     def crosses(self, other: Waiting) -> bool:
         """Both wait in collectives of two groups to which both of them belong: neither comes to that of the other."""
