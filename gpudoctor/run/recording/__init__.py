@@ -562,8 +562,7 @@ class Waiting:
     kernel: str = ""
     """The function of the kernel in which it sleeps, where it does not answer."""
     told: str = ""
-    """What NCCL says of it, where it is on another node and could not be asked itself, or what the stand-in for NCCL
-    says: it came with something else than another rank."""
+    """What NCCL says of it, where it is on another node, or the stand-in for NCCL: it came with something else."""
     before: Location | None = None
     """Where the program called the last collective that this rank has done."""
     root: str = ""
