@@ -138,7 +138,8 @@ class Finding:
     `message` says what happens, on which rank and why; `remedy` says what to write instead; `world` names the way of
     launching in which it happens (`torchrun`, `spawn`, `single`), or is empty where that does not matter. `launcher`
     is the library, if any, that starts the ranks in the place of torchrun: `accelerate`. `unwritten` says how safe a
-    fix would be that was not written, because that takes as long as the lint itself; it may turn out to be none.
+    fix would be that was not written, because that takes as long as the lint itself, or another has to be made first;
+    it may turn out to be none.
     """
 
     code: str

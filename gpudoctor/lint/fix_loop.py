@@ -108,7 +108,7 @@ def fix(request: Request, unsafe: bool, watch: OnProgress) -> Fixed:
             good = state
     # What was tried in vain is none that could be fixed.
     found = tuple(
-        replace(each, fix=None) if each.fix and each.fix.safety in wanted.safety else each
+        replace(each, fix=None, unwritten=None) if wanted.tries(each) else each
         for each in good.outcome.findings
         if each.code in selected
     )
@@ -125,6 +125,10 @@ class _Wanted:
     alone: str = ""
     """The only file that may change, where there is one: whoever pipes a text wants that text back, and no other."""
     rejected: set[tuple[str, Fix]] = field(default_factory=set)
+
+    def tries(self, finding: Finding) -> bool:
+        """Its fix is made, if there is one: so safe are those that are."""
+        return (finding.fix.safety if finding.fix else finding.unwritten) in self.safety
 
     def has(self, finding: Finding) -> bool:
         fix = finding.fix

@@ -25,7 +25,7 @@ def fixable(findings: Iterable[Finding], *, unsafe: bool = False) -> str:
         if number:
             more = "more " if told else ""
             told.append(f"{FIXABLE[safety]} {number} {more}fixable with {_OPTIONS[Safety.SAFE if unsafe else safety]}")
-    # Of a large program a fix is written only where it is asked for.
+    # Of a large program a fix is written only where it is asked for, and some once another one is made.
     number = sum(each.fix is None and each.unwritten is not None for each in every)
     if number:
         asked = not unsafe and any(each.unwritten is Safety.UNSAFE for each in every)

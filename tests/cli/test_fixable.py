@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,6 +138,18 @@ def test_what_was_tried_in_vain_is_not_promised(lint: Lint, tmp_path: Path, monk
     out, err = lint("--no-cache", "--select=GPU302", "--fix", "--unsafe-fixes", str(program))
     assert "GPU302 missing-set-epoch" in out
     assert "fixable" not in err
+
+
+def test_what_waits_for_another_fix_is_counted(lint: Lint, tmp_path: Path) -> None:
+    """As many as are fixed then: the process group first, and what needs it after that."""
+    guide = (RULES.parent.parent / "gpudoctor" / "guides" / "scaling.md").read_text(encoding="utf-8")
+    program = tmp_path / "train.py"
+    program.write_text(textwrap.dedent(guide.partition("for one GPU\n\n")[2].partition("## What changes")[0]))
+    options = ("--no-cache", "--launch=torchrun", str(program))
+    err = lint(*options)[1]
+    assert "[!] 1 fixable with `--fix --unsafe-fixes`, [?] up to 4 more: `--diff --unsafe-fixes` shows which." in err
+    err = lint("--fix", "--unsafe-fixes", *options)[1]
+    assert (err.count(" fixed: "), "fixable" in err) == (5, False)
 
 
 def test_the_line() -> None:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from types import TracebackType
 
 from gpudoctor.coverage import Cause, Coverage, Silence
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS, MIN_PART_SECONDS
@@ -83,7 +83,7 @@ def _findings(
                         replace(each, world=each.world or world, launcher=each.launcher or program.launcher)
                         for each in findings
                     ]
-                    yield from _mended_in_order(told(in_world, program), program)
+                    yield from _mended_in_order(told(in_world, program), program, card.fix_safety)
                 # What it has found it has judged.
                 elif answers:
                     silenced[card.code] = answers[-1]
@@ -96,11 +96,11 @@ def _is_so(events: Iterable[object], what: str) -> bool:
     return any(map(attrgetter(what), events))
 
 
-def _mended_in_order(findings: Iterator[Finding], program: Program) -> Iterator[Finding]:
-    """What asks a process group can only be written where there is one."""
-    if program.lacks_group is None:
-        return findings
-    return (each if getattr(each.repair, "makes_group", False) else replace(each, repair=None) for each in findings)
+def _mended_in_order(findings: Iterator[Finding], program: Program, safety: Safety | None) -> Iterator[Finding]:
+    """What asks a process group can only be written where there is one: `--fix` makes that first."""
+    for each in findings:
+        waits = program.lacks_group is not None and each.repair and not getattr(each.repair, "makes_group", False)
+        yield replace(each, repair=None, unwritten=safety) if waits else each
 
 
 @dataclass
