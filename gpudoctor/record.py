@@ -2,8 +2,9 @@
 
 `dataclasses` compiles up to six methods for each class when its module is imported. There are well over a hundred
 such classes here, and defining them took longer than the lint of a script. This module knows the options that are
-used here. It compiles a constructor once several objects are made, which for most kinds never happens, has one for
-few fields at hand, and lets the classes share what needs no code of its own.
+used here. A class is given its methods when its first object is made, which for most kinds never happens. It compiles a
+constructor once several objects are made, has one for few fields at hand, and lets the classes share what needs no code
+of its own.
 
 That nobody changes a frozen object is checked by mypy alone: to refuse it at run time makes each object three times as
 dear, and so many are made.
@@ -61,17 +62,31 @@ def _dataclass(
     kw_only: bool = False,
 ) -> Any:
     def define(cls: type) -> type:
-        own = _own_fields(cls, kw_only)
-        known = _inherited_fields(cls)
-        every = {**known, **own} if known else own
-        members = _members(cls, every, frozen=frozen, eq=eq, order=order, shown=repr)
+        options = frozen, eq, order, repr, kw_only
         if slots:
-            return _with_slots(cls, own, known, members)
-        for name, value in members.items():
-            setattr(cls, name, value)
+            cls = _with_slots(cls, options)
+        else:
+            _UNUSED[cls] = options
+        if "__init__" in cls.__dict__:
+            _complete(cls)
+        else:
+            cls.__init__ = _late_constructor(cls)  # type: ignore[misc]
         return cls
 
     return define if cls is None else define(cls)
+
+
+_UNUSED: dict[type, tuple[bool, ...]] = {}
+"""Classes of which no object was made yet; whether they are frozen, compared, ordered, shown, and take names only."""
+
+
+def _complete(cls: type) -> None:
+    """Give a class what it lacks until its first object is made. Two threads may do the same at once."""
+    options = _UNUSED.get(cls)
+    if options is not None:
+        for name, value in _members(cls, options).items():
+            setattr(cls, name, value)
+        _UNUSED.pop(cls, None)
 
 
 def _own_fields(cls: type, kw_only: bool) -> dict[str, _FieldSpec]:
@@ -90,17 +105,19 @@ def _own_fields(cls: type, kw_only: bool) -> dict[str, _FieldSpec]:
 def _inherited_fields(cls: type) -> dict[str, _FieldSpec]:
     """Those of its bases, each of which has those of its own bases."""
     known: dict[str, _FieldSpec] = {}
+    for base in cls.__mro__[:0:-1]:
+        _complete(base)
     for base in reversed(cls.__bases__):
         known |= getattr(base, _FIELDS, {})
     return known
 
 
-def _members(
-    cls: type, every: dict[str, _FieldSpec], *, frozen: bool, eq: bool, order: bool, shown: bool
-) -> dict[str, Any]:
-    """What the class gets, without what it defines itself."""
+def _members(cls: type, options: tuple[bool, ...]) -> dict[str, Any]:
+    """What the class gets besides its constructor, without what it defines itself."""
+    frozen, eq, order, shown, kw_only = options
+    every = {**_inherited_fields(cls), **_own_fields(cls, kw_only)}
     key = _key_of([name for name, each in every.items() if each.compare])
-    members: dict[str, Any] = {"__init__": _late_constructor(every), "__reduce__": _reduce}
+    members: dict[str, Any] = {"__reduce__": _reduce}
     if shown:
         members["__repr__"] = _repr
     if eq:
@@ -121,37 +138,35 @@ def _members(
     return members
 
 
-def _with_slots(cls: type, own: dict[str, _FieldSpec], known: dict[str, _FieldSpec], members: dict[str, Any]) -> type:
+def _with_slots(cls: type, options: tuple[bool, ...]) -> type:
     """The class made anew: slots must be there from the beginning, and defaults must not."""
-    kept = dict(cls.__dict__)
-    for name in own:
+    kept, known = {**cls.__dict__, **_members(cls, options)}, _inherited_fields(cls)
+    own = [*kept.get("__annotations__", ())]
+    for name in (*own, "__dict__", "__weakref__"):
         kept.pop(name, None)
-    kept.pop("__dict__", None)
-    kept.pop("__weakref__", None)
-    kept |= members
     kept["__slots__"] = tuple([name for name in own if name not in known])
     return type(cls)(cls.__name__, cls.__bases__, kept)
 
 
-def _late_constructor(every: dict[str, _FieldSpec]) -> Callable[..., None]:
+def _late_constructor(cls: type) -> Callable[..., None]:
     made = 0
 
     def __init__(self: object, *args: object, **keywords: object) -> None:  # noqa: N807
         nonlocal made
         made += 1
-        short = made == 1 and _is_short(self, every)
+        _complete(cls)
+        every: dict[str, _FieldSpec] = getattr(cls, _FIELDS)
+        short = made == 1 and _is_short(cls, every)
         if not short and made < _MADE_SLOWLY and _was_made(self, every, args, keywords):
             return
-        owner = next(base for base in type(self).__mro__ if vars(base).get("__init__") is __init__)
-        constructor = _renamed(every) if short else _constructor(owner, every)
-        owner.__init__ = constructor  # type: ignore[misc]
+        cls.__init__ = constructor = _renamed(every) if short else _constructor(cls, every)  # type: ignore[misc]
         constructor(self, *args, **keywords)
 
     return __init__
 
 
-def _is_short(made: object, every: dict[str, _FieldSpec]) -> bool:
-    if len(every) not in _SHORT or hasattr(made, "__post_init__"):
+def _is_short(cls: type, every: dict[str, _FieldSpec]) -> bool:
+    if len(every) not in _SHORT or hasattr(cls, "__post_init__"):
         return False
     return not any(each.default_factory for each in every.values())
 
@@ -333,6 +348,8 @@ def compared(subject: object) -> Hashable:
 
 
 def _fields(subject: object) -> tuple[_FieldSpec, ...]:
+    if isinstance(subject, type):
+        _complete(subject)
     every: dict[str, _FieldSpec] = getattr(subject, _FIELDS)
     return tuple(every.values())
 

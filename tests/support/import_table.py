@@ -214,6 +214,8 @@ LATE = {
     "gpudoctor.lint.interp.exports",
     # Most programs have a value for each name that they ask for.
     "gpudoctor.lint.interp.unbound_names",
+    # Most models have what is asked of them.
+    "gpudoctor.lint.library.dropped_layers",
     # Most programs name their classes themselves.
     "gpudoctor.lint.source.hydra_configs",
     "gpudoctor.lint.source.setting_files",

@@ -44,7 +44,6 @@ from gpudoctor.lint.interface.contents import find_method, new_list, possible_pa
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.library.devices import default_device, made_on, moved_by_type, moved_to, named_dtype, use
-from gpudoctor.lint.library.dropped_layers import note_missed
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES, MODULE_API, every_module_has
@@ -770,6 +769,9 @@ def _attribute(call: Call[Module]) -> Values:
         and not every_module_has(call.name)
     ):
         check_initialised(call.do, module, "", module.cls.place)
+        # Imported late: most models have what is asked of them.
+        from gpudoctor.lint.library.dropped_layers import note_missed
+
         note_missed(call, module)
     # Models of libraries say where they are, and so do wrappers.
     if call.name == "device" and (where := call.do.state(module, ModuleState.device)) is not None:
