@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from fnmatch import fnmatch
 from importlib import import_module
 from typing import Any
 
@@ -80,6 +79,9 @@ def read_config(path: str) -> Config:
 
 def matches(pattern: str, path: str, folder: str) -> bool:
     """A path is meant by a pattern: as a whole relative to `folder`, by its name, or by a folder above it."""
+    # Imported late: most projects leave nothing out.
+    from fnmatch import fnmatch
+
     relative = os.path.abspath(path) if pattern.startswith("/") else os.path.relpath(path, folder or ".")
     relative = relative.replace(os.sep, "/")
     pattern = pattern.removeprefix("./").rstrip("/")

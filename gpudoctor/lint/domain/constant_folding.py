@@ -8,7 +8,6 @@ that stand in the program itself.
 from __future__ import annotations
 
 import ast
-import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -61,7 +60,7 @@ def fits(value: object) -> bool:
 
 def is_nan(value: object) -> bool:
     """Not a number, which is unequal to all, and neither smaller nor larger than any."""
-    return isinstance(value, float) and math.isnan(value)
+    return isinstance(value, float) and value != value
 
 
 def operated(op: ast.operator, left: Const, right: Const) -> Const | None:

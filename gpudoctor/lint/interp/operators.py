@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
@@ -62,6 +61,8 @@ OPERATORS: dict[type[ast.operator], str] = {
 
 
 NOUGHT = Const(0)
+
+_INFINITE = float("inf")
 
 
 def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None:
@@ -339,16 +340,16 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
         return _rank_test(rank, TESTS.get(type(op), "?"), other, "", text, place)
     if isinstance(op, (ast.Eq, ast.Is)):
         # `rank == -1` means "not distributed" and never holds in a launched job; `rank == 0.5` never holds at all.
-        whole = bound >= 0 and not math.isinf(bound) and bound == int(bound)
+        whole = 0 <= bound < _INFINITE and bound == int(bound)
         return _rank_test(rank, "==", int(bound), f"rank {int(bound)}", text, place) if whole else FALSE
     below = isinstance(op, ast.Lt) is not swapped
     # `rank < float("inf")`: all of them.
-    if math.isinf(bound):
+    if abs(bound) == _INFINITE:
         return TRUE if below is (bound > 0) else FALSE
     if below:
-        return FALSE if bound <= 0 else _rank_below(rank, math.ceil(bound), text, place)
+        return FALSE if bound <= 0 else _rank_below(rank, -int(-bound // 1), text, place)
     # rank > bound
-    return TRUE if bound < 0 else negate(_rank_below(rank, math.floor(bound) + 1, text, place))
+    return TRUE if bound < 0 else negate(_rank_below(rank, int(bound // 1) + 1, text, place))
 
 
 def _counts(size: Value, rank: Rank) -> bool:

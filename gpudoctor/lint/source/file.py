@@ -7,7 +7,6 @@ import errno
 import os
 import stat
 import sys
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -137,7 +136,13 @@ class SourceFile:
             text = self.lines[line - 1]
             data = b"" if text.isascii() else text.encode("utf-8", "replace")
             self._continuing[line] = [at for at, byte in enumerate(data) if byte & 0xC0 == 0x80]
-        return offset - bisect_left(self._continuing[line], offset) + 1
+        continuing = self._continuing[line]
+        if not continuing:
+            return offset + 1
+        # Imported late: most lines are plain.
+        from bisect import bisect_left
+
+        return offset - bisect_left(continuing, offset) + 1
 
     @cached_property
     def _continuing(self) -> dict[int, list[int]]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from math import isfinite
 from typing import Any
 
 _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 """Longer expressions are not written out anew."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
+_INFINITE = float("inf")
 _TEST, _OR, _AND, _NOT, _COMPARISON, _OPERATION, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = (
     3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 17,
 )  # fmt: skip
@@ -84,7 +84,7 @@ def _name(node: ast.Name, level: int) -> str:
 def _constant(node: ast.Constant, level: int) -> str:
     value = node.value
     # A number that is infinite and a `u"…"` are written with care.
-    if type(value) not in _PLAIN or node.kind is not None or (type(value) is float and not isfinite(value)):
+    if type(value) not in _PLAIN or node.kind is not None or value == _INFINITE:
         raise _NotPlain
     return repr(value)
 
