@@ -497,6 +497,15 @@ class Text(Value):
         return f"Text({', '.join(map(repr, self.parts))})"
 
 
+SEPARATOR = Const("/")
+"""Stands between the parts of a path."""
+
+
+def folder_parts(path: tuple[Value, ...]) -> tuple[Value, ...]:
+    """What stands before the last part that was joined on; nothing where none was."""
+    return path[: max((index for index, part in enumerate(path) if part == SEPARATOR), default=0)]
+
+
 def ends_of(name: Value) -> tuple[str, tuple[Value, ...], str]:
     """What a text begins with, the parts between that are not known, and what it ends with."""
     parts = list(name.in_text)

@@ -11,7 +11,19 @@ from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.symbols import AnyOf, CallResult, EachOf, IsTrue, Item
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, of_kinds, single_of, text_of
+from gpudoctor.lint.domain.value import (
+    NONE,
+    SEPARATOR,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    folder_parts,
+    of_kinds,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -94,9 +106,6 @@ class FileEvent(Event):
         return f"`{name}`" if name else otherwise
 
 
-_SEPARATOR = Const("/")
-
-
 def _listed_in(path: Value) -> tuple[Value, ...]:
     """The folder in which this file was found: `os.path.join(folder, name)` of one of `os.listdir(folder)`, or one of
     `glob.glob(...)`; nothing where it was not found so."""
@@ -110,13 +119,12 @@ def _listed_in(path: Value) -> tuple[Value, ...]:
             parts = pattern.in_text if pattern is not None else ()
         case _:
             return ()
-    end = max((index for index, part in enumerate(parts) if part == _SEPARATOR), default=0)
-    return tuple(parts[:end])
+    return folder_parts(parts)
 
 
 def _lies_in(path: Value, folder: tuple[Value, ...]) -> bool:
     parts = tuple(path.in_text)
-    return parts[: len(folder) + 1] == (*folder, _SEPARATOR) and _SEPARATOR not in parts[len(folder) + 1 :]
+    return parts[: len(folder) + 1] == (*folder, SEPARATOR) and SEPARATOR not in parts[len(folder) + 1 :]
 
 
 def _agreed(path: Value) -> bool:

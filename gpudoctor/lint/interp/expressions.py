@@ -18,6 +18,7 @@ from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
+    SEPARATOR,
     UNBOUND,
     Anonymous,
     Const,
@@ -235,9 +236,6 @@ def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
     return HOOKS.computed[0](op, right, made) if shards or isinstance(op, ast.Div) else made
 
 
-_SEPARATOR = Const("/")
-
-
 _FIELD = r"%([-#0 +]*[0-9]*(?:\.[0-9]+)?)([diouxXeEfFgGcrsa%])"
 
 
@@ -269,7 +267,7 @@ def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Val
         if filled is not None:
             return filled
     parts: list[Value] = []
-    for value in (left, *((_SEPARATOR, right) if isinstance(op, ast.Div) else (right,))):
+    for value in (left, *((SEPARATOR, right) if isinstance(op, ast.Div) else (right,))):
         if isinstance(value, Text):
             parts.extend(value.parts)
         elif isinstance(value, TupleOf):

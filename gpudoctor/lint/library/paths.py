@@ -14,12 +14,22 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library, library_name_of
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import (
+    NONE,
+    SEPARATOR,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    folder_parts,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.interface.contents import default_of, known_items
 from gpudoctor.lint.interface.hooks import HOOKS, answers, told
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 
-_SEPARATOR = Const("/")
 _MOST_PARENTS = 8
 _A_FEW = 3
 _SEARCH_PATH = "sys.path"
@@ -52,7 +62,7 @@ def _path_of(do: LibraryContext, parts: list[Value]) -> Text:
 
 
 def _joined(parts: Iterable[Value]) -> tuple[Value, ...]:
-    return tuple(each for part in parts for each in (_SEPARATOR, part))[1:]
+    return tuple(each for part in parts for each in (SEPARATOR, part))[1:]
 
 
 @MODELS.callable("os.path.dirname")
@@ -110,15 +120,14 @@ def _without_last(path: Value) -> Value:
     place = on_disk(whole)
     if place is not None:
         return _place(os.path.dirname(place), whole.parts[0].is_setting)
-    last = max((index for index, part in enumerate(whole.parts) if part == _SEPARATOR), default=0)
-    known, before = known_text(whole), Text(whole.parts[:last])
+    known, before = known_text(whole), Text(folder_parts(whole.parts))
     if known is not None:
         above = os.path.dirname(known)
         # `os.path.join(root, name)` gives the same folder as `root`.
         return before if above == known_text(before) else Text((Const(above),))
     # What tells the ranks apart may itself hold a separator.
-    apart = any(part.divergence for part in whole.parts[last:])
-    return whole if apart or not last else before
+    apart = any(part.divergence for part in whole.parts[len(before.parts) :])
+    return whole if apart or not before.parts else before
 
 
 # --- pathlib ----------------------------------------------------------------------------------------------------------
