@@ -10,6 +10,24 @@ import torch.distributed as dist
 from gpudoctor.manifest.effects import followed
 
 @followed()
+def init_distributed_device(args):
+    args.distributed = int(os.environ.get("WORLD_SIZE", 1)) > 1
+    args.local_rank = int(os.environ.get("LOCAL_RANK", 0))
+    args.rank = 0
+    args.world_size = 1
+    if args.distributed:
+        dist.init_process_group("nccl")
+        args.rank = dist.get_rank()
+        args.world_size = dist.get_world_size()
+    args.device = torch.device("cuda", args.local_rank)
+    torch.cuda.set_device(args.device)
+    return args.device
+
+@followed()
+def accuracy(output, target, topk=(1,)):
+    return [output.eq(target).sum() * 100.0 / target.size(0) for _ in topk]
+
+@followed()
 def is_primary(args, group=None, always_primary_if_group=False):
     return args.rank == 0
 

@@ -1,1 +1,3 @@
-"""See its parts."""
+"""Data sets of pictures."""
+
+def ImageFolder(root, transform=None, target_transform=None, loader=None, is_valid_file=None): ...
