@@ -179,6 +179,12 @@ class Value:
         """What `str` of this value puts together."""
         return (self,)
 
+    @property
+    def folder_parts(self) -> tuple[Value, ...]:
+        """Of a path, what stands before the last part that was joined on; nothing where none was."""
+        parts = self.in_text
+        return parts[: max((index for index, part in enumerate(parts) if part == SEPARATOR), default=0)]
+
     def as_number(self) -> Value:
         """This value, where such a string is read as the number that it is."""
         return self
@@ -499,11 +505,6 @@ class Text(Value):
 
 SEPARATOR = Const("/")
 """Stands between the parts of a path."""
-
-
-def folder_parts(path: tuple[Value, ...]) -> tuple[Value, ...]:
-    """What stands before the last part that was joined on; nothing where none was."""
-    return path[: max((index for index, part in enumerate(path) if part == SEPARATOR), default=0)]
 
 
 def ends_of(name: Value) -> tuple[str, tuple[Value, ...], str]:

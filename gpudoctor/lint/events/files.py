@@ -11,19 +11,7 @@ from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.symbols import AnyOf, CallResult, EachOf, IsTrue, Item
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import (
-    NONE,
-    SEPARATOR,
-    Const,
-    Text,
-    Unknown,
-    Value,
-    Values,
-    folder_parts,
-    of_kinds,
-    single_of,
-    text_of,
-)
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, of_kinds, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -76,7 +64,7 @@ class FileEvent(Event):
         if not mine.isdisjoint(other_paths):
             return True
         found = (_listed_in(path) for path in other_paths)
-        return any(_lies_in(path, folder) for folder in found if folder for path in mine)
+        return any(path.folder_parts == folder for folder in found if folder for path in mine)
 
     @property
     def where_missing(self) -> bool:
@@ -113,18 +101,11 @@ def _listed_in(path: Value) -> tuple[Value, ...]:
     term = last_part.term if last_part is not None else None
     match term.of.term if isinstance(term, (EachOf, Item)) else None:
         case CallResult(function="os.listdir"):
-            parts = path.in_text
+            return path.folder_parts
         case CallResult(function="glob.glob" | "glob.iglob", given=((ValueSet() as patterns, *_), _)):
             pattern = single_of(patterns)
-            parts = pattern.in_text if pattern is not None else ()
-        case _:
-            return ()
-    return folder_parts(parts)
-
-
-def _lies_in(path: Value, folder: tuple[Value, ...]) -> bool:
-    parts = tuple(path.in_text)
-    return parts[: len(folder) + 1] == (*folder, SEPARATOR) and SEPARATOR not in parts[len(folder) + 1 :]
+            return pattern.folder_parts if pattern is not None else ()
+    return ()
 
 
 def _agreed(path: Value) -> bool:

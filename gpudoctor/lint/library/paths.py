@@ -14,18 +14,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library, library_name_of
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
-from gpudoctor.lint.domain.value import (
-    NONE,
-    SEPARATOR,
-    Const,
-    Text,
-    Unknown,
-    Value,
-    Values,
-    folder_parts,
-    single_of,
-    text_of,
-)
+from gpudoctor.lint.domain.value import NONE, SEPARATOR, Const, Text, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.interface.contents import default_of, known_items
 from gpudoctor.lint.interface.hooks import HOOKS, answers, told
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
@@ -120,7 +109,7 @@ def _without_last(path: Value) -> Value:
     place = on_disk(whole)
     if place is not None:
         return _place(os.path.dirname(place), whole.parts[0].is_setting)
-    known, before = known_text(whole), Text(folder_parts(whole.parts))
+    known, before = known_text(whole), Text(whole.folder_parts)
     if known is not None:
         above = os.path.dirname(known)
         # `os.path.join(root, name)` gives the same folder as `root`.
