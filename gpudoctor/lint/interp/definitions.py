@@ -23,16 +23,17 @@ KINDS = {"staticmethod": "staticmethod", "classmethod": "classmethod", "property
 
 def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Values:
     """The value of a `def`, decorators applied from the innermost out."""
-    kind, library, others = "function", [], []
+    kind, inner, library = "function", 0, []
+    others: list[tuple[Values, ast.expr]] = []
     # The innermost decorator is evaluated last and applied first; only the latter matters here.
     for decorator in reversed(node.decorator_list):
         values = m.evaluate(decorator)
         name = _library_name(values)
         if name.removeprefix("builtins.") in KINDS:
-            kind = KINDS[name.removeprefix("builtins.")]
+            kind, inner = KINDS[name.removeprefix("builtins.")], len(others)
         # Under several roots: functools, django, werkzeug.
         elif name.endswith("cached_property"):
-            kind = "cached"
+            kind, inner = "cached", len(others)
         elif name:
             library.append(name)
         else:
@@ -51,7 +52,12 @@ def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) 
         # An unknown decorator is taken to keep the function: most only log or time it.
         if not values.are(Unknown):
             result = _decorated(m, values, result, decorator)
-    return result
+    # `@staticmethod` above another decorator is about what that one has made.
+    return result.map(lambda each: _of_kind(kind, each)) if inner == len(others) > 0 else result
+
+
+def _of_kind(kind: str, made: Value) -> Value:
+    return replace(made, kind=kind) if isinstance(made, Function) and made.kind == "function" else made
 
 
 def _completed(m: Evaluator, decorators: list[Values], function: Function) -> Function | None:

@@ -391,6 +391,29 @@ OBJECTS = {
         reveal(ranks.is_main)  #: self.rank() == 0
         reveal(Ranks.rank())  #: global rank
         """,
+    "properties, class methods and static methods above another decorator": """
+        def passed_on(function):
+            def passing(*args, **more):
+                return function(*args, **more)
+            return passing
+        class Decorated:
+            @staticmethod
+            @passed_on
+            def plain(value):
+                return value
+            @classmethod
+            @passed_on
+            def of_class(cls, value):
+                return cls, value
+            @property
+            @passed_on
+            def read(self):
+                return 1
+        decorated = Decorated()
+        reveal((decorated.plain(1), Decorated.plain(2)))  #: (1, 2)
+        reveal(decorated.of_class(3))  #: (Decorated, 3)
+        reveal(decorated.read)  #: 1
+        """,
     "bound methods as values": """
         class Log:
             def __init__(self):

@@ -56,7 +56,8 @@ def auto_dataloader(dataset, shuffle=None, sampler=None, batch_size=1, pin_memor
     if torch.distributed.is_initialized() and surely(sampler is None):
         if surely(isinstance(dataset, torch.utils.data.IterableDataset)):
             return torch.utils.data.DataLoader(dataset, batch_size=batch_size, **more)
-        dealt = torch.utils.data.distributed.DistributedSampler(dataset, shuffle=shuffle)
+        shuffled = True if surely(shuffle is None) else shuffle
+        dealt = torch.utils.data.distributed.DistributedSampler(dataset, shuffle=shuffled)
         return torch.utils.data.DataLoader(dataset, sampler=dealt, batch_size=batch_size, **more)
     return torch.utils.data.DataLoader(dataset, shuffle=shuffle, sampler=sampler, batch_size=batch_size, **more)
 
