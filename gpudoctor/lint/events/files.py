@@ -147,6 +147,8 @@ class Save(FileEvent):
     """On which paths each of them is the one, where there are several for an entry."""
     on_cpu: bool = False
     """All of it lies on the CPU, where `torch.load` puts it again."""
+    copied: bool = False
+    """It was brought there to be written."""
     joins: bool = False
     """One file is made of parts that were written before."""
     whole: bool = False

@@ -40,13 +40,16 @@ def _save(call: Call, effect: SaveEffect) -> Values:
     found = () if effect.by_parts else written(call.do, content)
     states, when = tuple((name, each.value) for name, each in found), tuple(each.condition for _, each in found)
     places = [device_of(call.do, state.state_of) for _, state in states]
-    on_cpu = all(place is not None and place.single == CPU for place in places)
-    if not places:
-        on_cpu = is_copied_to_cpu(call.do, content)
+    on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
+    # `for name, each in state.items(): state[name] = each.cpu()`
+    dicts = [state for _, state in states if isinstance(state, StateDict)]
+    parts = [call.do.state(state, TensorState.written_items) for state in dicts] if states else [content]
+    copied = len(parts) >= len(states) and all(is_copied_to_cpu(call.do, each) for each in parts)
     call.emit(
         Save, call=f".{call.name}" if call.receiver is not None else call.name, path=as_path(path), spelled=spelled,
         states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
-        waits=effect.waits, checkpoint=checkpoint, on_cpu=on_cpu or effect.joins, joins=effect.joins,
+        waits=effect.waits, checkpoint=checkpoint, on_cpu=on_cpu or copied or effect.joins, copied=copied,
+        joins=effect.joins,
         shards=any(hands_out_shards(call.do, state) for _, state in states),
         emptied=any(is_emptied(call.do, state) for _, state in states),
     )  # fmt: skip

@@ -8,10 +8,11 @@ from gpudoctor.lint.domain.container import Enumerated, Range
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, Compares, Item, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, int_of
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.program import Program
 
 
 def chosen_to_repeat(loop: Loop) -> list[Literal]:
@@ -23,6 +24,15 @@ def chosen_to_repeat(loop: Loop) -> list[Literal]:
         for count in counts
         if isinstance(count, Unknown)
     ]
+
+
+def usual_rounds(program: Program, loop: Loop) -> int | None:
+    """How many it has where the user leaves every option out; None where that is not known."""
+    ranges = [each for each in loop.source or () if isinstance(each, Range)]
+    if loop.times is not None or len(ranges) != 1 or ranges[0].start.single != Const(0):
+        return loop.times
+    count = ranges[0].stop.single
+    return int_of(program.left_out(count)) if count is not None else None
 
 
 def parting_bound(loop: Loop) -> Literal | None:

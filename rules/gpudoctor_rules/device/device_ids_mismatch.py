@@ -106,7 +106,7 @@ class DeviceIdsMismatch(Rule):
 
     def _of_parallel(self, program: Program, wrap: Wrap, call: Forward) -> Finding | None:
         # `accelerate launch --num_processes 1` is how such a program is started.
-        if program.managed_by:
+        if program.managed_by or _for_one_process(program, wrap):
             return None
         # Left out, `device_ids` means all GPUs, and the copy on the first of them is the original.
         wanted = _first_id(wrap) or (first_gpu() if wrap.names_ids is False else None)
@@ -122,6 +122,12 @@ class DeviceIdsMismatch(Rule):
             remedy=f"Move the model to {device_called(wanted)} before this call, or begin `device_ids` with its GPU.",
             because=[("the model is wrapped here", wrap.location), ("its device is named here", actual.place)],
         )
+
+
+def _for_one_process(program: Program, wrap: Wrap) -> bool:
+    """`if distributed: DDP(model) else: DataParallel(model)`: of several processes none comes here."""
+    ddp = (each for each in program.events(Wrap) if each.is_ddp and each.inner == wrap.inner)
+    return program.world.several_processes and any(each.condition.excludes(wrap.condition) for each in ddp)
 
 
 def _only_wrapper(module: Value) -> Value:

@@ -76,7 +76,7 @@ class LoadWithoutMapLocation(Rule):
                 continue
             # Only what this program saves is known to hold tensors of a GPU.
             saved = _saved(program, load)
-            if not named and (_from_cpu(program, saved) or (saved is None and _published(program, use))):
+            if not named and (_from_cpu(program, use, saved) or (saved is None and _published(program, use))):
                 continue
             told.add(load.led_there)
             yield self._finding(load, use, saved, _onto(program, use, named, saved))
@@ -131,15 +131,16 @@ def _restored(program: Program) -> dict[Value, LoadState]:
     return found
 
 
-def _from_cpu(program: Program, saved: Save | None) -> bool:
+def _from_cpu(program: Program, use: LoadState, saved: Save | None) -> bool:
     """What was saved from the CPU is loaded there; a file that the program joins, or any of those that it writes, may
     be the one that it loads."""
     if saved is not None:
         return saved.on_cpu
     saves = [save for save in program.events(Save) if save.checkpoint]
-    joined = any(save.joins for save in saves)
     # A model that is only not moved, by mistake perhaps, lies on the GPU once that is mended.
-    return joined or (bool(saves) and all(save.on_cpu and not save.states for save in saves))
+    owners = {each.target.core for each in _uses(program, use)}
+    alike = [save for save in saves if not save.states or any(each.state_of.core in owners for _, each in save.states)]
+    return any(save.joins for save in saves) or (bool(alike) and all(save.copied for save in alike))
 
 
 def _published(program: Program, use: LoadState) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
@@ -11,7 +13,7 @@ from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
-from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Program
 from gpudoctor_rules.gradient._steps import may_clear, may_feed
@@ -39,14 +41,21 @@ def is_step(program: Program, step: OptimizerStep) -> bool:
 
 def steps_less_often(program: Program, backward: Backward, step: OptimizerStep) -> bool:
     """The loop comes by the backward more often than by the step behind it."""
-    if step.order < backward.order or backward.condition.excludes(step.condition):
+    if backward.condition.excludes(step.condition):
+        return same_round(backward, step) and _every_few_rounds(program, backward, _in_turn_with(backward, step))
+    if step.order < backward.order:
         return False
     if same_round(backward, step):
         return _every_few_rounds(program, backward, step.condition.difference(backward.condition))
     return _inner_loop(program, backward, step) is not None
 
 
-def _every_few_rounds(program: Program, backward: Backward, extra: Condition) -> bool:
+def _in_turn_with(backward: Backward, step: OptimizerStep) -> list[Literal]:
+    """`if i % n: loss.backward() else: loss.backward(); step()`: which test sends the rounds here or there."""
+    return [each for each in step.condition if each.negated() in backward.condition]
+
+
+def _every_few_rounds(program: Program, backward: Backward, extra: Iterable[Literal]) -> bool:
     """What the step asks beyond the backward is answered by the counter of this loop, and the loop goes on without."""
     loop = backward.loops[-1] if backward.loops else None
     # In the first round all counters are new: only a later one tells whose they are.

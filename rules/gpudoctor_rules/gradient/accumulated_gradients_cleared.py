@@ -29,6 +29,7 @@ accelerate 1.15.
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
@@ -65,7 +66,7 @@ class AccumulatedGradientsCleared(Rule):
             optimizer = step.optimizer
             if not isinstance(optimizer, Optimizer) or optimizer in told:
                 continue
-            found = _cleared_in_vain(program, step, optimizer) or _never_stepped(program, step, optimizer)
+            found = _cleared_in_vain(program, step, optimizer)
             if found is None:
                 continue
             told.add(optimizer)
@@ -105,10 +106,19 @@ def _cleared_in_vain(
     program: Program, step: OptimizerStep, optimizer: Optimizer
 ) -> tuple[ClearGradients, Backward, str, list[Literal]] | None:
     """What clears the gradients before a backward, of which several make this step; how that is arranged, and what it
-    takes for Accelerate to do so."""
-    behind = [each for each in program.events(Backward) if each.order < step.order]
-    backward = next((each for each in reversed(behind) if may_feed(program, each, optimizer)), None)
-    if backward is None or not backward.loops:
+    takes for that."""
+    backwards = list(program.events(Backward))
+    behind = (each for each in reversed(backwards) if each.order < step.order and may_feed(program, each, optimizer))
+    # `if i % n: loss.backward() else: loss.backward(); optimizer.step()`: the step follows neither of them always.
+    beside = (each for each in backwards if same_round(each, step) and each.condition.excludes(step.condition))
+    looked_at = (_cleared_before(program, each, step, optimizer) for each in chain(islice(behind, 1), beside))
+    return next((found for found in looked_at if found is not None), None)
+
+
+def _cleared_before(
+    program: Program, backward: Backward, step: OptimizerStep, optimizer: Optimizer
+) -> tuple[ClearGradients, Backward, str, list[Literal]] | None:
+    if not backward.loops:
         return None
     clears = (each for each in program.events(ClearGradients) if each.order < backward.order)
     before = (each for each in clears if same_round(each, backward) and step.condition.implies(each.condition))
@@ -119,7 +129,8 @@ def _cleared_in_vain(
         return None
     always = backward.condition.implies(clear.condition)
     if always and steps_less_often(program, backward, step) and feeds(program, backward, optimizer):
-        return clear, backward, "several of them come before one step", []
+        extra = backward.condition.difference(clear.condition)
+        return clear, backward, "several of them come before one step", [*extra]
     number = _accumulated(program)
     held = all(_HELD_BACK in each.context.contexts for each in (clear, backward, step))
     if number is None or not held or not same_round(backward, step):
@@ -127,28 +138,6 @@ def _cleared_in_vain(
     several = number.in_python if number.is_constant else name_of(number, "so many")
     rarely = f"Accelerate does so only in the last of {several} batches, the one that steps"
     return clear, backward, rarely, more_than_one(number)
-
-
-def _never_stepped(
-    program: Program, step: OptimizerStep, optimizer: Optimizer
-) -> tuple[ClearGradients, Backward, str, list[Literal]] | None:
-    """`if i % n == 0: loss.backward(); step() else: with no_sync(): loss.backward()`: what clears the gradients in each
-    round, those of a backward too that no step follows."""
-    steps = [each for each in program.events(OptimizerStep) if each.optimizer == optimizer]
-    # A step behind an inner loop may be that of all its rounds.
-    if len({tuple(loop.location for loop in each.loops) for each in steps}) > 1:
-        return None
-    for backward in program.events(Backward):
-        if not backward.loops or not feeds(program, backward, optimizer) or not same_round(backward, step):
-            continue
-        if not all(each.condition.excludes(backward.condition) for each in steps if same_round(each, backward)):
-            continue
-        clears = (each for each in program.events(ClearGradients) if each.order < backward.order)
-        before = (each for each in clears if same_round(each, backward) and backward.condition.implies(each.condition))
-        clear = next((each for each in before if clears_all(program, each, optimizer)), None)
-        if clear is not None and step.condition.implies(clear.condition):
-            return clear, backward, "not each backward is followed by a step", [*backward.condition]
-    return None
 
 
 def _accumulated(program: Program) -> Value | None:

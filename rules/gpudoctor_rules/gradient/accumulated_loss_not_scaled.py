@@ -100,11 +100,15 @@ class AccumulatedLossNotScaled(Rule):
 def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:
     """A way that asks for the number: without `if every > 1: loss = loss / every`, each batch makes a step."""
     numbers = [each for literal in step.condition.difference(backward.condition) for each in rounds_between(literal)]
-    return any(asks_about(literal, number) for literal in backward.condition for number in numbers)
+    asked = [each for each in backward.condition if each.negated() not in step.condition]
+    return any(asks_about(literal, number) for literal in asked for number in numbers)
 
 
 def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:
     """By the number that the test of the step asks about: `if (i + 1) % every == 0:`."""
+    # The backward beside the step has a loss of its own.
+    if backward.condition.excludes(step.condition):
+        return None
     for literal in step.condition.difference(backward.condition):
         divisor = every_nth(literal)
         if divisor is not None:

@@ -33,6 +33,7 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.training_step import Accumulated, Backward, OptimizerStep, TakeGradient
+from gpudoctor.lint.questions.loop_bounds import usual_rounds
 from gpudoctor.lint.questions.loop_rounds import begins_otherwise
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Recording, Rule
@@ -125,7 +126,7 @@ def _within_step(program: Program, event: Accumulated, loop: Loop) -> bool:
     if around is None or loop.over is not None or any(program.during(loop, Iterate)):
         return False
     # Steps of which nobody knows how many there are go over batches, each of which is asked for by `next(iterator)`.
-    if loop.times is None and loop.identity in program.step_loops:
+    if usual_rounds(program, loop) is None and loop.identity in program.step_loops:
         return False
     later = [each for each in program.events(Accumulated) if each.location == event.location]
     rounds = [(each.held, now) for each in later for now in each.loops if now == around and now.pass_ > around.pass_]
