@@ -285,6 +285,7 @@ from gpudoctor.lint.questions.loop_bounds import chosen_to_repeat as chosen_to_r
 from gpudoctor.lint.questions.loop_bounds import goes_by_size as goes_by_size
 from gpudoctor.lint.questions.loop_bounds import pairs_with_itself as pairs_with_itself
 from gpudoctor.lint.questions.loop_bounds import parting_bound as parting_bound
+from gpudoctor.lint.questions.loop_bounds import usual_rounds as usual_rounds
 from gpudoctor.lint.questions.loop_counters import hold_together as hold_together
 from gpudoctor.lint.questions.loop_counters import in_last_round_of as in_last_round_of
 from gpudoctor.lint.questions.loop_counters import only_at_the_end as only_at_the_end
