@@ -49,11 +49,17 @@ class LossKeepsGraph(Rule):
 
     def in_code(self, program: Program) -> Findings:
         told: set[tuple[str, Location]] = set()
+        begun: set[Hashable] = set()
         for event in program.events(Accumulated):
             kept = _from_earlier_round(program, event)
             # Graphs that a later backward walks are kept on purpose, as in truncated backpropagation.
             # A sum that starts over with each step has let go of those of earlier ones.
-            if kept is None or begins_otherwise(event, kept[0]) or _differentiated_later(program, *kept):
+            if kept is None or _differentiated_later(program, *kept):
+                continue
+            # `if i == 0: total = loss else: total += loss` holds nothing of earlier steps, nor does what is made of it.
+            if begins_otherwise(event, kept[0]):
+                begun.update(event.held)
+            if kept[1] in begun:
                 continue
             if _within_step(program, event, kept[0]) or _emptied_with_step(program, event, kept[0]):
                 continue
