@@ -224,7 +224,7 @@ def _trainers() -> Iterator[Framework]:
     yield Framework(
         "mmengine",
         "the runner of OpenMMLab",
-        leaves=("downloads", "folders", "loggers", "saving", "placing", "checkpoints"),
+        leaves=("downloads", "folders", "loaders", "loggers", "saving", "placing", "checkpoints"),
         deals_out=False,
         told_devices=True,
         places=True,

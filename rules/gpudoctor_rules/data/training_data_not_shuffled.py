@@ -102,7 +102,8 @@ class TrainingDataNotShuffled(Rule):
         what, remedy = f"`{loader.label}` is not told to shuffle", "Pass `shuffle=True` here."
         if isinstance(sampler, Sampler):
             what = f"`{sampler.label}` does not shuffle"
-            remedy = "Leave `shuffle=False` out, and call `set_epoch(epoch)` on it at the start of each epoch."
+            tell = "" if told else ", and call `set_epoch(epoch)` on it at the start of each epoch"
+            remedy = f"Leave `shuffle=False` out{tell}."
             if sampler.made_by == IN_ORDER:
                 remedy = "Use a `RandomSampler`, or with several ranks a `DistributedSampler`, instead."
         at = sampler.place if isinstance(sampler, Sampler) else loader.place

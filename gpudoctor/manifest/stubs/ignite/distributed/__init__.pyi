@@ -1,6 +1,8 @@
 """Its part for several processes."""
 
 import torch
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.manifest.effects import (
     GlobalRank,
@@ -55,11 +57,11 @@ def auto_dataloader(dataset, shuffle=None, sampler=None, batch_size=1, pin_memor
     more["pin_memory"] = pin_memory
     if torch.distributed.is_initialized() and surely(sampler is None):
         if surely(isinstance(dataset, torch.utils.data.IterableDataset)):
-            return torch.utils.data.DataLoader(dataset, batch_size=batch_size, **more)
+            return DataLoader(dataset, batch_size=batch_size, **more)
         shuffled = True if surely(shuffle is None) else shuffle
-        dealt = torch.utils.data.distributed.DistributedSampler(dataset, shuffle=shuffled)
-        return torch.utils.data.DataLoader(dataset, sampler=dealt, batch_size=batch_size, **more)
-    return torch.utils.data.DataLoader(dataset, shuffle=shuffle, sampler=sampler, batch_size=batch_size, **more)
+        dealt = DistributedSampler(dataset, shuffle=shuffled)
+        return DataLoader(dataset, sampler=dealt, batch_size=batch_size, **more)
+    return DataLoader(dataset, shuffle=shuffle, sampler=sampler, batch_size=batch_size, **more)
 
 @followed()
 class Parallel:

@@ -1,7 +1,9 @@
 """What the runner calls of a program."""
 
 import torch
+from mmengine.dataset import DefaultSampler
 from mmengine.registry import DATASETS, HOOKS, MODELS
+from torch.utils.data import DataLoader
 
 from gpudoctor.manifest.effects import (
     GlobalRank,
@@ -79,6 +81,8 @@ class Runner:
         self._tell("before_train")
         for epoch in range(self.max_epochs):
             self.epoch = epoch
+            if surely(hasattr(self.train_dataloader.sampler, "set_epoch")):
+                self.train_dataloader.sampler.set_epoch(epoch)
             self._tell("before_train_epoch")
             model.train()
             for batch_idx, data_batch in enumerate(self.train_dataloader):
@@ -116,11 +120,13 @@ class Runner:
             for data_batch in self.test_dataloader:
                 self.model.test_step(data_batch)
     def _loader(self, settings):
-        if surely("dataset" in settings):
-            return self._prepare(
-                torch.utils.data.DataLoader(DATASETS.build(settings["dataset"]), batch_size=settings["batch_size"])
-            )
-        return settings
+        if not surely("dataset" in settings):
+            return settings
+        given = {**settings}
+        data, asked = DATASETS.build(given.pop("dataset")), given.pop("sampler", None)
+        named = asked is not None and surely(asked["type"] == "DefaultSampler")
+        sampler = DefaultSampler(data, asked.get("shuffle", True)) if named else asked
+        return self._prepare(DataLoader(data, sampler=sampler, **given))
     @prepares(by_itself=True)
     def _prepare(self, given): ...
     def _tell(self, event, **more):
