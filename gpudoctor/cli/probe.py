@@ -29,6 +29,7 @@ class Probe(Command):
         add = parser.add_argument
         add(
             "--ranks",
+            "--nproc-per-node",
             metavar="N",
             type=at_least(1),
             help="how many processes; default: one for each GPU, or two on the CPU",

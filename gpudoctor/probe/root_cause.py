@@ -207,7 +207,9 @@ def _hung(stage: str, states: Mapping[int, RankState], backend: str, limit: floa
         Verdict.FAIL,
         reason=f"rank {last.rank} on {last.host} hangs {_place(last)}, while rank {ahead.rank} waits for it"
         f" ({limit:.0f} s)",
-        remedy="see `nvidia-smi` and `dmesg` on this node; leave its GPU out with CUDA_VISIBLE_DEVICES to go on",
+        remedy="see `nvidia-smi` and `dmesg` on this node; leave its GPU out with CUDA_VISIBLE_DEVICES to go on"
+        if backend == "nccl"
+        else f"see with `top` what else runs on this node; `--timeout {4 * limit:.0f}` gives the ranks more time",
         node=last.host,
         details=_tail(last.stack) or _tail(last.output),
     )

@@ -26,8 +26,8 @@ OPTIONS = {
     "explain": "--color --help",
     "rules": "--color --help --output-format",
     "plan": "--color --help --launch --output-format",
-    "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
-        --strategy --thorough --timeout --workload""",
+    "probe": """--color --compare --data --from --help --html --nproc-per-node --output-file --output-format --quick
+        --ranks --require --strategy --thorough --timeout --workload""",
     "run": """--attach --check --color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node
         --output-file --output-format --skip-kernels --steps --trace --virtual-gpus
         --virtual-nodes""",

@@ -51,6 +51,11 @@ class TestBlame:
     def test_the_one_that_is_behind(self) -> None:
         check = _blame(_state(0, inside=True, marks=3, mark="c"), _state(1, inside=True, marks=2, mark="b"))
         assert check.reason == "rank 1 on n1 hangs at: b, while rank 0 waits for it (20 s)"
+        assert check.remedy.endswith("`--timeout 80` gives the ranks more time")
+
+    def test_a_gpu_is_to_blame_only_where_each_rank_has_its_own(self) -> None:
+        states = (_state(0, inside=True, marks=3, mark="c"), _state(1, inside=True, marks=2, mark="b"))
+        assert "CUDA_VISIBLE_DEVICES" in _blame(*states, backend="nccl").remedy
 
     def test_the_one_that_does_something_else(self) -> None:
         sleeping = STACK.replace("torch/distributed/distributed_c10d.py", "other.py").replace("all_reduce", "nap")
