@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from gpudoctor.cli.command import Command, add_choice
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.logs.declared_texts import rules_that_declare
-from gpudoctor.logs.endings import STOOD_ALONE
+from gpudoctor.logs.endings import STOOD_ALONE, STOOD_APART
 from gpudoctor.logs.error_texts.collective_prints import without_devices
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.job_logs import read_logs
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gpudoctor.rule import RuleCard
 
 _MOST_GROUPS = 12
+_OF_LAUNCHER = re.compile(r"torch[/.]distributed[/.]elastic")
 
 
 class Read(Command):
@@ -102,7 +104,8 @@ def _page(diagnosis: LogDiagnosis, fitting: Sequence[Finding], style: Style) -> 
     if fitting:
         yield ""
     at_once = diagnosis.missing is not None and first.role is FailureRole.OWN
-    yield from _others(diagnosis.following, "At the same time" if at_once else "After it", style)
+    when = "The others" if first.meaning is STOOD_APART else "At the same time" if at_once else "After it"
+    yield from _others(diagnosis.following, when, style)
     yield from _earlier(diagnosis.earlier, style)
     if not diagnosis.last_run:
         yield from wrap("A run that begins after this one, in the same file, did not fail.", style.width, "  ")
@@ -117,7 +120,8 @@ def _headline(diagnosis: LogDiagnosis, first: LoggedFailure) -> str:
     inside = f" in `{first.place.function}`" if first.place and first.place.function.isidentifier() else ""
     match first.role.value:
         case "wait":
-            waited = "was seen" if first.meaning is STOOD_ALONE else "waited for others"
+            apart = "stood apart from the others" if diagnosis.missing else "was seen"
+            waited = apart if first.meaning in (STOOD_ALONE, STOOD_APART) else "waited for others"
             return f"No rank is known to have failed by itself: {who[0].lower()}{who[1:]} {waited}{at}{inside}."
         case "peer":
             gone = f"{who} noticed that another process was gone{at}{inside}."
@@ -137,6 +141,8 @@ def _who(failure: LoggedFailure) -> str:
         return f"Rank {by.rank}{host}"
     if by.local_rank is not None:
         return f"The process with local rank {by.local_rank}{host}"
+    if failure.role is FailureRole.STOPPED and _OF_LAUNCHER.search(failure.text):
+        return f"The launcher{host}"
     name = f" ({by.tag})" if by.tag else ""
     return f"A process{name}{host} whose rank the log does not tell"
 

@@ -64,8 +64,10 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     told = _without_echoes(_with_reasons(failures_of(known)))
     failures = _by_process(told, known)
     missing = missing_from(known)
-    if all(each.exit for each in failures) and (apart := standing_apart(known)) is not None:
-        failures, missing = apart
+    if all(each.exit or _ended_by_hand(each) for each in failures) and (apart := standing_apart(known)) is not None:
+        stopped = [each for each in failures if not each.exit]
+        if not stopped or len(apart[0]) > 1:
+            failures, missing = apart[0] + stopped, apart[1]
     own = _causes(failures, known)
     unlike = unlike_calls(each.text for each in own) if all(each.meaning is UNLIKE_CALLS for each in own) else None
     if unlike is not None:
@@ -167,6 +169,11 @@ def _cancelled(stopped: LoggedFailure, own: Sequence[LoggedFailure]) -> bool:
     """The scheduler had ended the job, and said why, before these processes ended."""
     why = stopped.role is FailureRole.STOPPED and BECAUSE in stopped.text
     return why and all(stopped.stands_before(each) for each in own)
+
+
+def _ended_by_hand(failure: LoggedFailure) -> bool:
+    """Whoever takes the stacks of a job that stands still ends it then."""
+    return failure.role is FailureRole.STOPPED and BECAUSE not in failure.text
 
 
 def _alike(first: LoggedFailure | None, failures: Sequence[LoggedFailure]) -> tuple[int, ...]:

@@ -206,6 +206,12 @@ class StackDump:
     thread: str
     frames: tuple[LoggedFrame, ...]
 
+    @property
+    def called(self) -> str:
+        """The collective in which it waits; empty where it is in none."""
+        outside = (frame.function for frame in self.frames if frame.path.endswith("/distributed_c10d.py"))
+        return next(outside, "")
+
 
 @dataclass(frozen=True)
 class Standstill:

@@ -29,17 +29,25 @@ def standing_apart(facts: Sequence[LogFact]) -> tuple[list[LoggedFailure], Missi
         text = f"stood in `{fact.frames[0].function}`"
         return [LoggedFailure(fact.by, fact.at, text, FailureRole.WAIT, STOOD_ALONE, frame)], None
     few, *_, many = sorted(groups.values(), key=len) if len(groups) > 1 else (stood, stood)
+    if len(groups) == 2 and len(few) == len(many) and _in_a_collective(few) and not _in_a_collective(many):
+        few, many = many, few
     failures = [
         LoggedFailure(fact.by, fact.at, f"stood in `{fact.frames[0].function}`", FailureRole.WAIT, STOOD_APART, frame)
         for fact, frame in (*few, *(each for group in groups.values() if group is not few for each in group))
     ]
-    if len(few) == len(many):
+    others_wait = _in_a_collective(many) and not _in_a_collective(few)
+    if len(few) == len(many) and not (others_wait and len(groups) == 2):
         return failures, None
     ranks = tuple(sorted(fact.by.rank for fact, _ in few if fact.by.rank is not None))
     who = f"{len(few)} of {len(stood)} processes stood"
     at = many[0][1]
     others = f"{at.path}:{at.line}" if at else "no line of the program"
-    return failures, MissingRanks(ranks, "", f"{who} here, the others at {others}", False)
+    within = f" in `{many[0][0].called}`" if others_wait else ""
+    return failures, MissingRanks(ranks, "", f"{who} here, the others{within} at {others}", False)
+
+
+def _in_a_collective(group: Sequence[tuple[StackDump, LoggedFrame | None]]) -> bool:
+    return all(fact.called for fact, _ in group)
 
 
 def _of_program(stack: StackDump) -> bool:

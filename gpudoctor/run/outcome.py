@@ -58,7 +58,11 @@ def what_ran(recording: Recording) -> str:
         return f"No process of this command trained with PyTorch: no optimizer stepped; {_ending(recording)}."
     backend = recording.ranks[0].backend
     over = f" ({backend})" if backend else ""
-    who = f"{ranks} ranks{over}" if ranks > 1 or backend else "one process without a process group"
+    who = (
+        f"{ranks} rank{'' if ranks == 1 else 's'}{over}"
+        if ranks > 1 or backend
+        else "one process without a process group"
+    )
     if recording.others_elsewhere:
         who = f"{ranks} of {recording.ranks[0].world} ranks{over}, those of this node,"
     steps = max(each.made for each in recording.ranks)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpudoctor.cli import main
 from gpudoctor.errors import UsageError
 from gpudoctor.logs.error_texts import meaning_of
 from gpudoctor.logs.error_texts.error_text import FailureRole
@@ -203,6 +204,9 @@ def test_a_list_of_ranks_that_horovod_waits_for(tmp_path: Path) -> None:
     assert found.missing.ranks == (1, 3)
 
 
+ELASTIC = "torch/distributed/elastic/agent/server/api.py:753]"
+
+
 def _stood(rank: int, line: int) -> str:
     """As py-spy prints it."""
     return (
@@ -230,6 +234,27 @@ def test_stacks_in_one_file(tmp_path: Path) -> None:
 def test_where_all_stand_alike_nobody_is_named(tmp_path: Path) -> None:
     found = read(tmp_path, "".join(_stood(rank, 40) for rank in range(4)))
     assert found.missing is None
+
+
+def test_of_two_processes_the_one_outside_of_the_collective_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    barrier = "barrier (torch/distributed/distributed_c10d.py:5356)\n    wrapper (torch/distributed/c10d_logger.py:83)"
+    (tmp_path / "rank0.txt").write_text(_stood(0, 40).replace("wait (threading.py:324)", barrier, 1))
+    (tmp_path / "rank1.txt").write_text(_stood(1, 51))
+    # Whoever has taken the stacks ends the job.
+    (tmp_path / "job.log").write_text(f"W {ELASTIC} Received 15 death signal, shutting down workers\n")
+    found = read_logs([str(tmp_path)])
+    assert (found.first.by.rank, found.missing.ranks, found.sure) == (1, (1,), False)
+    assert found.because == "1 of 2 processes stood here, the others in `barrier` at /job/train.py:40"
+    main(["read", str(tmp_path)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "rank 1 stood apart from the others, at /job/train.py:51 in `step`." in told
+    assert "The others rank 0: stood in `barrier`" in told
+    assert "the launcher: W torch/distributed/elastic" in told
+    (tmp_path / "rank0.txt").unlink()
+    # The stack of one process tells less than that somebody has ended the job.
+    assert read_logs([str(tmp_path)]).first.role is FailureRole.STOPPED
 
 
 @pytest.mark.parametrize(

@@ -221,6 +221,8 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         r"Received \d+ death signal|(?:^|\s)Terminated\s*$|"
         r"CANCELLED AT|terminated with signal SIGTERM",
         "The process was told to end: by its launcher, the scheduler or a person.",
+        "If the job no longer advanced, take the stacks of its ranks the next time before it is ended: "
+        "`gpudoctor run --attach PID`; `gpudoctor explain hang` says more.",
         role=_STOPPED,
     ),
 )
