@@ -215,7 +215,12 @@ def known_items(do: LibraryContext, value: Value | None) -> tuple[Values, ...] |
         if known is None or do.state(value, ContainerState.more) is not None:
             return None
         return tuple([key for key, _ in known])
-    return _known_enumerated(do, value) if type(value) is Enumerated else None
+    if type(value) is Enumerated:
+        return _known_enumerated(do, value)
+    # `for name in self.__dict__`
+    owner = described_by(value) if type(value) is Unknown else None
+    named = [each for each in do.names_of(owner) if each != "__dict__"] if isinstance(owner, Instance) else []
+    return tuple([singleton(Const(each)) for each in named]) or None
 
 
 WITH_ITEMS = frozenset((TupleOf, ListOf, DictOf, Enumerated))

@@ -373,6 +373,9 @@ def _from_super(m: Evaluator, value: Super, name: str, node: ast.AST) -> Values:
         found = find_in_class(m, cls, name, after=value.after)
         if found is not None and not (name == "__init__" and _is_module_first(m, cls, value.after)):
             return m.for_each_value(found, lambda each: bind(m, value.receiver, each, name, node), node)
+    # Bound to the object itself, whichever class is asked.
+    if name == "__dict__":
+        return m.attribute(value.receiver, name, node)
     if name in _OF_OBJECTS and not isinstance(value.receiver, DictOf):
         return _of_object(value.receiver, name)
     return singleton(Method(value.receiver, f"super.{name}"))

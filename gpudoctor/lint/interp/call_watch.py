@@ -55,6 +55,7 @@ class CallWatch:
         self._notes = notes = Notes() if m.notes is None else m.notes
         self._written, self._asked, self._kept = len(notes.written), len(notes.asked), len(notes.kept)
         self._decided, self._looked_up = len(notes.numbers.looked_at), m.looked_up
+        self._asked_by_name = m.asked_by_name
         self._listener = m.listener
         self._heard = m.listener.apart() if m.listener is not None else None
 
@@ -130,7 +131,7 @@ class CallWatch:
             [(each, frozenset(m.parts[each])) for each in owners if each in m.parts],
             result, m.raised[self._raised :], m.settled.difference(self._settled), arguments,
             self._notes.numbers.looked_at[self._decided :], events, len(m.calls), len(m.frames), self._loops, path,
-            m.statements - self._statements, self._heard,
+            m.statements - self._statements, m.asked_by_name != self._asked_by_name, self._heard,
         )  # fmt: skip
 
     def _is_of_what_was_made(self, key: Hashable) -> bool:

@@ -66,6 +66,7 @@ class Evaluator(ExecutionState, LibraryContext):
 
     # One for the whole execution, too: a module is executed once, whoever has asked for it.
     __slots__ = {
+        "asked_by_name": "How often setting files were asked what stands under the keys of a value.",
         "at_end": "What is called when the program has ended.",
         "beside": "Files that were imported for the package around another one, and of which nothing was called.",
         "broken_modules": "The modules whose bodies surely end in an error, and which: who imports them gets it, too.",
@@ -82,7 +83,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "imported_statements": "Counted against the budget of imports.",
         "importing_since": "How many statements had been executed when a module was begun that is not done yet.",
         "leaves_out_the_rest": "Options that it does not say they get keep their numbers.",
-        "looked_up": "How often setting files were asked what stands under the keys of a value.",
+        "looked_up": "How often was looked for a file, or in one, which may have changed what is known.",
         "main_scope": "The scope of the module that is the program.",
         "on_statement": "Somebody looks on before and after each statement, whoever executes it.",
         "open_imports": "How many modules and names are being imported, one for the other.",
@@ -104,7 +105,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.open_modules: set[Hashable] = set()
         self.pending: dict[Hashable, ModuleFile] = {}
         self.imported: dict[LazyImport, Values] = {}
-        self.imported_statements = self.looked_up = 0
+        self.imported_statements = self.looked_up = self.asked_by_name = 0
         self.importing_since: int | None = None
         self.open_imports = 0
         self.reading_library = self.waits = False
@@ -303,7 +304,7 @@ class Evaluator(ExecutionState, LibraryContext):
         # Imported late: most programs write the names of their classes.
         from gpudoctor.lint.source.setting_files import named_under
 
-        self.looked_up += 1
+        self.asked_by_name += 1
         return named_under(self.project.root, keys) if keys else []
 
     def texts_in_settings(self, keys: Sequence[str]) -> list[str]:
@@ -311,14 +312,14 @@ class Evaluator(ExecutionState, LibraryContext):
         # Imported late, as above.
         from gpudoctor.lint.source.setting_files import texts_under
 
-        self.looked_up += 1
+        self.asked_by_name += 1
         return texts_under(self.project.root, keys) if keys else []
 
     def named_by_itself(self, key: str) -> list[str]:
         # Imported late, as above.
         from gpudoctor.lint.source.setting_files import named_by_itself
 
-        self.looked_up += 1
+        self.asked_by_name += 1
         return named_by_itself(self.project.root, key)
 
     def is_before(self, library: str, version: Sequence[int]) -> bool:

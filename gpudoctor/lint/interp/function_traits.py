@@ -172,6 +172,8 @@ class RememberedCall:
     """What had led there."""
     statements: int
     """What it took."""
+    by_name: bool
+    """It has asked setting files for what stands under the keys of values: other values have other keys."""
     heard: Any
     """The `Listener` who was told what it has done; None where nobody listened."""
     lasting: list[LeftBehind] = field(default_factory=list, compare=False)

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Hashable, Iterable
 from types import NoneType
 
-from gpudoctor.lint.domain.abstract_state import ContainerState
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset
@@ -20,6 +20,7 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import (
     Anonymous,
+    Composed,
     Const,
     Text,
     Truth,
@@ -46,7 +47,7 @@ from gpudoctor.lint.events.process import (
     Swallowed,
 )
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.interface.contents import add_more
+from gpudoctor.lint.interface.contents import add_more, possible_pairs
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.function_traits import CallMemory, Habit
 from gpudoctor.lint.interp.limits import MAX_QUIET_STATEMENTS, SHORT_CALL
@@ -62,6 +63,10 @@ _REPEATABLE = (
 )  # fmt: skip
 _MINOR = (Caught, Swallowed, Discard, SeedSet, ChangeFolder)
 """Of these rules know once they have happened in a function."""
+_NESTED = 2
+"""So many levels deep a table of what there is to make may lie in another one."""
+_LOOKED_AT = 32
+"""So many entries of it are looked at."""
 _CONTENTS = (ContainerState.items, ContainerState.entries, ContainerState.more, ContainerState.by_rank)
 
 
@@ -112,9 +117,9 @@ def _note_call(
     if m.muted:
         return
     habit = m.habits.setdefault(function.node, Habit())
-    habit.loud = habit.loud or not quiet or m.unreachable or not all(map(_is_data, result))
+    habit.loud = habit.loud or not quiet or m.unreachable or not all(_is_mere_data(m, each) for each in result)
     habit.loud = habit.loud or not all(
-        _is_data(each) or isinstance(each, Module) or each == frame.receiver for each in given
+        isinstance(each, Module) or each == frame.receiver or _is_mere_data(m, each) for each in given
     )
     if habit.loud:
         return
@@ -135,8 +140,22 @@ def _note_write(habit: Habit, receiver: Value | None, key: Hashable, values: Val
         habit.written[key] = values if habit.written.get(key, values) == values else None
 
 
+def _is_mere_data(m: Evaluator, value: Value) -> bool:
+    return _is_data(value) and not _decides_later(m, value, _NESTED)
+
+
 def _is_data(value: Value) -> bool:
     return all(isinstance(each, (*_PLAIN, TupleOf, Enumerated)) for each in _parts([value]))
+
+
+def _decides_later(m: Evaluator, value: Value, levels: int) -> bool:
+    """Settings, or a table of what there is to make: somebody will look up what to train, and with what."""
+    if not isinstance(value, DictOf):
+        return not isinstance(value, (*_PLAIN, Composed))
+    if m.flag(value, ObjectState.of_settings) is not NO:
+        return True
+    held = dict.fromkeys([each for _, values in possible_pairs(m, value)[:_LOOKED_AT] for each in values])
+    return levels > 0 and any(_decides_later(m, each, levels - 1) for each in held)
 
 
 def _kind(value: Value) -> object:

@@ -58,7 +58,8 @@ class Likeness:
         m = self._m
         trace = m.notes.numbers.looked_at if m.notes is not None else []
         seen = len(trace)
-        if self._is_given_alike(past.arguments, arguments) and self._finds_alike(past) and self._decides_alike(past):
+        is_alike = self._is_given_alike(past.arguments, arguments) and self._finds_alike(past)
+        if is_alike and self._decides_alike(past) and not (past.by_name and self._differs):
             return True
         # What was looked at for this alone decides nothing.
         del trace[seen:]

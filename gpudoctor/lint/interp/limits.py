@@ -50,7 +50,7 @@ MAX_RULES_SECONDS = 2.0
 """Processor time that all rules together may take over one program."""
 MAX_UNROLLED = 6
 """A loop over so many known items is followed item by item; over more, the body is followed twice."""
-MAX_HANDED_ON = 100
+MAX_HANDED_ON = 256
 """Entries of a dictionary that a loop hands on one by one, in few statements each."""
 MAX_ROUNDS = 4
 """Of a `while` loop whose test surely holds, as one that takes wrappers off a model, one by one."""

@@ -26,7 +26,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.store import Delta
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interface.contents import known_items, known_keys, may_have_more, possible_pairs
+from gpudoctor.lint.interface.contents import known_items, known_keys, may_have_more, pairs, possible_pairs
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart
 from gpudoctor.lint.interp.operators import (
@@ -469,8 +469,8 @@ def _is_empty(m: Evaluator, value: Value) -> bool:
 
 def _is_handed_on(m: Evaluator, key: Value) -> bool:
     """`for key in defaults: if key not in loaded`: nobody asks for this entry by its name."""
-    sources = (loop.source.single for loop in m.open_loops)
-    return any(isinstance(each, DictOf) and key in (known_keys(m, each) or ()) for each in sources)
+    sources = (each for loop in m.open_loops if isinstance(each := loop.source.single, (DictOf, Unknown)))
+    return any(key == name.single for each in sources for name in known_items(m, each) or ())
 
 
 def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location) -> Value:
@@ -485,6 +485,9 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location)
         # Another settings file may have what is not in this one.
         if may_have_more(m, right) and (keys is None or left not in keys):
             keys = [each.single or NONE for each, _ in possible_pairs(m, right)] if _is_handed_on(m, left) else None
+        # Whatever else came to it took none of these away.
+        if keys is None and any(key.single == left for key, _ in pairs(m, right) or ()):
+            return TRUE
         if keys is not None:
             return contains(list(keys), left, text, place)
         return open_test(Compares("in", left, right), text, place)

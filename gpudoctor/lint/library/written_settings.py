@@ -141,8 +141,10 @@ def read_from(call: Call, files: Iterable[Value]) -> Values | None:
     if given is None or found is None:
         return None
     path, document, chosen = found
-    named_in_file = any(isinstance(part.term, FileSetting) for part in given.in_text)
-    return _with_entries(call, path, document, chosen or len(paths) > 1, named_in_file)
+    # `os.path.join(os.path.dirname(args.config), "../runtime.yml")`: the user chooses no more than where it lies.
+    _, open_parts, end = ends_of(given)
+    is_named = any(isinstance(part.term, FileSetting) for part in given.in_text) or (bool(open_parts) and "/" in end)
+    return _with_entries(call, path, document, chosen or len(paths) > 1, is_named)
 
 
 def module_given(call: Call, option: str) -> Values | None:
@@ -157,9 +159,9 @@ def module_given(call: Call, option: str) -> Values | None:
 
 
 def _with_entries(
-    call: Call, path: str, document: dict[object, object], by_default: bool, named_in_file: bool = False
+    call: Call, path: str, document: dict[object, object], by_default: bool, is_named: bool = False
 ) -> Values:
-    opened = OpenedFile(call, path, by_default, named_in_file, hook=call.keywords.get("object_hook"))
+    opened = OpenedFile(call, path, by_default, is_named, hook=call.keywords.get("object_hook"))
     made = opened.value(document, "")
     if isinstance(only := made.single, DictOf):
         call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
@@ -234,8 +236,8 @@ class OpenedFile:
     path: str
     by_default: bool = False
     """The user may name another one, with other values for the same settings."""
-    named_in_file: bool = False
-    """It is another settings file that names it, which says by that what there is in it."""
+    is_named: bool = False
+    """Another settings file names it, or the program does, and says by that what there is in it."""
     composed: bool = False
     """Whoever starts it may put another word in the place of each, as `trainer=FSDPTrainer`, but for those that an
     object is made with."""
@@ -259,7 +261,7 @@ class OpenedFile:
                 made = new_dict(call.do, entries, call.node)
                 if isinstance(only := made.single, DictOf):
                     call.do.set_flag(only, ObjectState.of_settings)
-                    if self.by_default and not self.named_in_file:
+                    if self.by_default and not self.is_named:
                         call.do.set_flag(only, SettingState.chosen_file)
                 return made if self.hook is None else call.do.call(self.hook, Arguments((made,)), call.node)
             case list():
