@@ -39,3 +39,20 @@ GETTERS = {
 def test_is_read_by_name_as_well(paper, asked: str):
     text = f"from torch import nn\n{CLASSES['plain'].format('self.net = net')}\nkept = Kept(nn.Linear(2, 2))\n"
     paper(f"{text}reveal({asked})  #: Linear\n")
+
+
+@pytest.mark.parametrize("asked", ["self.__dict__", "super().__dict__"])
+def test_names_that_an_object_has_are_gone_over_one_by_one(paper, asked: str):
+    paper(f"""
+class Base:
+    def __init__(self):
+        self.rate, self.model, self.name = 1, None, "net"
+class Configured(Base):
+    def __init__(self, given):
+        super().__init__()
+        for name in {asked}:
+            if name in given:
+                self.__dict__[name] = given[name]
+made = Configured({{"rate": 3, "model": 5}})
+reveal((made.rate, made.model, made.name))  #: (3, 5, 'net')
+""")

@@ -184,3 +184,27 @@ def test_a_function_that_makes_a_model_makes_another_one_when_it_is_called_again
     )
     first, second = found.events(Forward)
     assert first.module != second.module
+
+
+def test_settings_that_are_put_together_anew_each_time_are_what_they_are(paper):
+    """They are data, and decide all that is made of them."""
+    sections = ", ".join(f'"part{n}": {{"a": 1}}' for n in range(12))
+    again = "".join(f"settings['other{n}'] = {n}\nwhole()\n" for n in range(14))
+    paper(f"""
+import copy, torch
+class Net(torch.nn.Module):
+    pass
+table = {{{sections}, "Net": {{"made_by": Net, "width": 3}}}}
+settings = {{{sections}, "Net": {{"width": 8}}}}
+def merge(into, other):
+    for key in other:
+        if key not in into:
+            into[key] = other[key]
+        elif isinstance(into[key], dict) and isinstance(other[key], dict):
+            merge(into[key], other[key])
+    return into
+def whole():
+    return merge(copy.deepcopy(settings), table)
+{again}
+reveal((whole()["Net"]["made_by"], whole()["Net"]["width"]))  #: (Net, 8)
+""")

@@ -14,6 +14,7 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import execution_state, imports, limits
 from gpudoctor.lint.interp.widening import widened
 
+LONG = "".join(f"            step_{n} = {n}\n" for n in range(36))
 RECURSION = {
     "a function that calls itself": """
         def down(n):
@@ -23,6 +24,29 @@ RECURSION = {
         reveal(down(50))  #: unknown
         reveal("after")  #: 'after'
         """,
+    "a long function that makes one entry of a table inside of another": (
+        """
+        def create(name, table):
+            given = {}
+            for key, value in table[name].items():
+                given[key] = create(value, table) if isinstance(value, str) else value
+"""
+        + LONG
+        + """            return kinds[name](**given)
+        class Head:
+            def __init__(self, width):
+                self.width = width
+        class Neck:
+            def __init__(self, head):
+                self.head = head
+        class Net:
+            def __init__(self, neck):
+                self.neck = neck
+        kinds = {"Net": Net, "Neck": Neck, "Head": Head}
+        table = {"Net": {"neck": "Neck"}, "Neck": {"head": "Head"}, "Head": {"width": 5}}
+        reveal(create("Net", table).neck.head.width)  #: 5
+        """
+    ),
     "two functions that call each other": """
         def even(n):
             return True if n == 0 else odd(n - 1)

@@ -196,8 +196,10 @@ NAMED = {
     #: (setting name, setting {key: copied[key] for key in copied}....)
     config.update(vars(args))
     reveal((config["amp"], config["config"]))  #: (setting config['amp'], setting config['config'])
+    reveal("name" in config)  #: True
     included = os.path.join(os.path.dirname(args.config), "base.yaml")
-    reveal(yaml.safe_load(open(included))["below"])  #: setting below
+    beside = yaml.safe_load(open(included))
+    reveal((beside["below"], "other" in beside))  #: (setting below, False)
     # file: README.md
     Train with
 
