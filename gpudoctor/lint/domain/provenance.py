@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpudoctor.lint.domain.container import Enumerated
 from gpudoctor.lint.domain.symbols import Loaded
-from gpudoctor.lint.domain.value import Term, Truth, Unknown, Value
+from gpudoctor.lint.domain.value import Term, Text, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 
@@ -38,6 +38,8 @@ def provenance_of(value: object, depth: int = 1 << 30) -> Iterator[object]:
                     farther += each.parts
                 case Enumerated():
                     farther += each.items
+                case Text():
+                    farther += each.parts
                 case tuple() | frozenset() | ValueSet():
                     farther += each
         here, depth = farther, depth - 1

@@ -21,7 +21,8 @@ from gpudoctor.lint.domain.abstract_state import (
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Slice, TupleOf, items_held
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Generator, Instance, Library, class_of
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item, Setting, entry_left_out
+from gpudoctor.lint.domain.rank import Rank
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item, Setting, Widened, entry_left_out
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -29,6 +30,8 @@ from gpudoctor.lint.domain.value import (
     UNBOUND,
     Anonymous,
     Const,
+    Text,
+    Truth,
     Unknown,
     Value,
     Values,
@@ -289,6 +292,11 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
     # `self.__dict__["model"] = model`, `vars(args)["distributed"] = True`
     if described is not None and (name := text_of(only)) is not None:
         do.set_own_attribute(described, name, new)
+    if isinstance(value, DictOf) and _is_own_name(do, value, only) and new.are(Const, Rank, Text, Truth, Unknown):
+        # `for name in settings: settings[name] = converted(settings[name])`: each is still what its name says.
+        if said := [each for each in new.bindings if isinstance(each.value, Const)]:
+            put_entries(do, value, {key: union([held, ValueSet(said)]) for key, held in possible_pairs(do, value)})
+        return
     if not is_key(only) and not isinstance(value, ListOf):
         note_any_name(do, value, index, new, node)
     if isinstance(value, DictOf):
@@ -317,6 +325,14 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
             )
         else:
             add_more(do, value, new)
+
+
+def _is_own_name(do: LibraryContext, value: DictOf, key: Value | None) -> bool:
+    """One of several names that it surely has, as a loop over it gets them."""
+    if not isinstance(key, Unknown) or not isinstance(key.term, Widened):
+        return False
+    names = [name.single for name, _ in possible_pairs(do, value)]
+    return all(each in names for each in key.term.values)
 
 
 def described_by(value: Value) -> Value | None:

@@ -183,6 +183,10 @@ class Evaluator(ExecutionState, LibraryContext):
         """Before it is said what a table has: import what waits, where it registers something."""
 
     @abstractmethod
+    def import_found(self, folder: str | None, node: ast.AST) -> None:
+        """Import the modules in a folder and below it, or beside the current module, when they are asked for."""
+
+    @abstractmethod
     def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
         """Import the modules of the project that define a name, or one of them where they are more than `most`."""
 

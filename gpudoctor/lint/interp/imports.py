@@ -14,14 +14,14 @@ from contextlib import contextmanager
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import classify
-from gpudoctor.lint.domain.abstract_state import ContainerState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ContainerState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, LazyImport, Library, Method, ProjectModule
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interface.contents import possible_pairs
+from gpudoctor.lint.interface.contents import known_items, possible_pairs
 from gpudoctor.lint.interface.library_call import MODELS
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS, MAX_WAITING
@@ -260,6 +260,15 @@ def _can_wait(m: Evaluator, file: ModuleFile, node: ast.AST) -> bool:
     return True
 
 
+def wait_for_found(m: Evaluator, folder: str) -> None:
+    """Modules that the program has searched a folder for: they are executed where a table may lack what is in them."""
+    m.set_flag(PROCESS, ProcessState.imports_unknown)
+    for found in m.project.modules_in_tree(folder, MAX_WAITING):
+        scope: Hashable = ("module", found.name, found.source.shown)
+        if scope not in m.packages:
+            m.packages[scope] = m.pending[scope] = found
+
+
 def begin(m: Evaluator, module: ProjectModule) -> None:
     """Execute a module that is waiting for it."""
     file = m.pending.get(module.scope)
@@ -305,6 +314,9 @@ def _may_lack(m: Evaluator, table: DictOf, key: Value | None) -> bool:
     entries = possible_pairs(m, table)
     if m.state(table, ContainerState.more) is not None or any(name.single == key for name, _ in entries):
         return False
+    # Modules that were found may fill a table that has nothing yet.
+    if not entries and m.flag(PROCESS, ProcessState.imports_unknown) is not NO:
+        return True
     return _holds_definitions(entries) or any(
         isinstance(held.single, DictOf) and _holds_definitions(possible_pairs(m, held.single)) for _, held in entries
     )
@@ -386,6 +398,10 @@ def _import_star(m: Evaluator, origin: Value) -> None:
 
 def _bind_all(m: Evaluator, origin: ProjectModule) -> None:
     begin(m, origin)
+    listed, package = m.read((origin.scope, "__all__")), m.packages.get(origin.scope)
+    # `__all__ = [name[:-3] for name in os.listdir(folder)]`: a star imports the modules of a package that it lists.
+    if listed is not None and known_items(m, listed.single) is None and isinstance(package, ModuleFile):
+        wait_for_found(m, os.path.dirname(package.source.path))
     for name in m.store.names(origin.scope):
         # Python's rule where there is no `__all__`.
         if not name.startswith("_"):

@@ -87,8 +87,11 @@ class Interpreter(Evaluator):
     def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
         return imports.load_defining(self, name, most, node)
 
+    def import_found(self, folder: str | None, node: ast.AST) -> None:
+        imports.wait_for_found(self, folder or os.path.dirname(self.frame.file.source.path))
+
     def complete(self, table: DictOf, key: Value | None) -> None:
-        if self.waits:
+        if self.waits or (self.pending and not self.reading_library):
             imports.complete(self, table, key)
 
     def item_at(self, value: Value, index: Values, node: ast.AST) -> Values:

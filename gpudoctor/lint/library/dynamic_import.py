@@ -32,11 +32,17 @@ from gpudoctor.lint.interface.hooks import HOOKS, answers
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.library.choosing import choice_name, one_by, one_of
 from gpudoctor.lint.library.library_names import IMPORTS, canonical
+from gpudoctor.lint.library.paths import on_disk
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
 MAX_NAME = 200
 """Characters of what is evaluated as a name."""
+_SEARCHES = frozenset(
+    ("os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob", "pkgutil.iter_modules", "pkgutil.walk_packages")
+)
+_ARGUMENT = 4
+"""So many steps an argument lies below the call that it was given to."""
 _STEPS = 8
 """So many calls may lie between the name of a module and the option that it is made of."""
 MANY_IN_PACKAGE = 40
@@ -55,14 +61,34 @@ def _imported(call: Call, name: Value, before: str) -> Values:
     if (text := text_of(name)) is not None:
         return singleton(call.do.modules.import_named(f"{before}{text}" if text.startswith(".") else text, call.node))
     found = _modules(call, name, before) or _modules_in_settings(call, name)
-    if found:
-        return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
+    modules = [call.do.modules.import_named(each, call.node) for each in found]
+    # Nobody chooses it: the program imports what it has found in a folder, one after the other.
+    parts = list(provenance_of(name, 2 * _STEPS))
+    searches = [each for each in parts if _is_search(each)]
+    if searches and not any(isinstance(each, Unknown) and each.config for each in parts):
+        call.do.modules.import_found(_folder_of(searches), call.node)
+    if modules:
+        return one_of(call, modules)
     if (given := _given_at_start(call, name)) is not None:
         return given
     why = "a module whose name is not known"
     call.do.record_imprecision(f"{why} is imported", call.place)
     call.do.set_flag(PROCESS, ProcessState.imports_unknown)
     return call.unknown(CallResult(call.name, call.args), why)
+
+
+def _is_search(part: object) -> bool:
+    """`os.listdir(folder)`, and one of `Path(folder).glob("*.py")`."""
+    if isinstance(part, Anonymous):
+        return part.kind == "item of" and isinstance(part.of, Text)
+    return isinstance(part, CallResult) and part.function in _SEARCHES
+
+
+def _folder_of(searches: list[object]) -> str | None:
+    """`glob(os.path.join(folder, "*.py"))`: where is searched, as far as it is known."""
+    paths = (part for each in searches for part in provenance_of(each, _ARGUMENT) if isinstance(part, Value))
+    found = (on_disk(each) for each in paths)
+    return next((each.partition("*")[0] for each in found if each is not None), None)
 
 
 def _given_at_start(call: Call, name: Value) -> Values | None:

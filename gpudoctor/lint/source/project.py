@@ -267,6 +267,17 @@ class Project:
         """The names of the folders inside a package, sorted, in which modules may lie."""
         return tuple(sorted({name for each in _folders_of(package) for name in folders_in(each)}))
 
+    def modules_in_tree(self, folder: str, most: int) -> list[ModuleFile]:
+        """The modules in a folder of the project and below it, but for those that begin with a line below; none where
+        they are more than `most`."""
+        # Imported late: hardly any program searches for its modules.
+        from gpudoctor.lint.source.setting_files import files_ending_with
+
+        paths = files_ending_with(folder, (".py",)) if self._is_ours(real_path(folder)) else []
+        paths = [each for each in paths if os.path.basename(each)[0] != "_"]
+        found = map(self._module, paths if len(paths) <= most else ())
+        return [each for each in found if each is not None]
+
     def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """The program puts this folder on `sys.path`, before all others or behind them."""
         path = real_path(folder)

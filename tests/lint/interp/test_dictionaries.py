@@ -2,6 +2,9 @@
 
 import pytest
 
+from gpudoctor.lint.flow.condition import Divergence
+from tests.support.paper import Revealed
+
 DICTIONARIES = {
     "made of one of several": """
         import yaml
@@ -314,3 +317,26 @@ def test_what_the_user_has_given_replaces_defaults(paper):
         reveal(merged["name"])  #: 'run'
         """
     )
+
+
+def test_what_is_converted_entry_by_entry_keeps_its_names(paper):
+    """The rank among them is in no other entry."""
+    found = paper(
+        """
+        import torch.distributed as dist
+        settings = {"rank": dist.get_rank(), "a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6", "epochs": "7"}
+        for name in settings:
+            value = settings[name]
+            if not isinstance(value, str):
+                continue
+            try:
+                value = eval(value)
+            except NameError:
+                pass
+            settings[name] = value
+        if settings["step"]:
+            reveal(settings["rank"])  #: global rank
+        """
+    )
+    (shown,) = found.events(Revealed)
+    assert not shown.condition.divergence & Divergence.RANK

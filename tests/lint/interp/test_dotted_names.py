@@ -166,3 +166,75 @@ def test_a_function_that_calls_itself_for_each_of_a_list(paper):
         reveal(evaluate([{", ".join(f"'task {number}'" for number in range(30))}])["task 4"])  #: 4
         """
     )
+
+
+SEARCHES = {
+    "a folder and those below it": """
+import glob, importlib, os
+root = os.path.dirname(os.path.abspath(__file__))
+for file in glob.glob(os.path.join(root, "**", "*.py"), recursive=True):
+    parts = file.split(os.sep)
+    importlib.import_module(".".join(parts[parts.index("zoo"):])[:-3])
+""",
+    "os.walk": """
+import importlib, os
+root = os.path.dirname(os.path.abspath(__file__))
+for folder, _, files in os.walk(root):
+    for file in files:
+        path = os.path.relpath(os.path.join(folder, file), os.path.dirname(root))
+        importlib.import_module(path[:-3].replace(os.sep, "."))
+""",
+    "a path": """
+import importlib
+from pathlib import Path
+ROOT = Path(__file__).parent
+for path in ROOT.glob("nets/**/*.py"):
+    importlib.import_module(str(path.relative_to(ROOT.parent))[:-3].replace("/", "."))
+import zoo.small
+""",
+    "packages": """
+import importlib, pkgutil
+for module in pkgutil.walk_packages(__path__, __name__ + "."):
+    importlib.import_module(module.name)
+""",
+    "a star": """
+import glob, os
+__all__ = [os.path.basename(file)[:-3] for file in glob.glob(os.path.join(os.path.dirname(__file__), "*.py"))]
+from . import *
+""",
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+def test_modules_that_are_found_in_a_folder_fill_a_table(paper, search: str):
+    paper(
+        f"""
+import argparse
+import zoo
+from zoo.table import TABLE
+parser = argparse.ArgumentParser()
+parser.add_argument("--model", default="small")
+reveal(TABLE["small"])  #: Small
+args = parser.parse_args()
+reveal(TABLE[args.model])  #: Big if args.model == 'big' | Small if not (args.model == 'big')
+# file: zoo/__init__.py
+{search}
+# file: zoo/table.py
+TABLE = {{}}
+def register(name):
+    def put(cls):
+        TABLE[name] = cls
+        return cls
+    return put
+# file: zoo/small.py
+from zoo.table import register
+@register("small")
+class Small:
+    pass
+# file: zoo/nets/big.py
+from zoo.table import register
+@register("big")
+class Big:
+    pass
+"""
+    )
