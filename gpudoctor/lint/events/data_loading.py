@@ -7,6 +7,7 @@ from gpudoctor.lint.domain.rank import Numbers
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event, Loop, RankAgreement
+from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.record import dataclass
 
 
@@ -36,6 +37,12 @@ class MakeSampler(Event):
         """It asks a process group that surely was not made. Given both numbers, it asks none."""
         told = self.sampler.rank is not None and self.sampler.replicas is not None
         return self.group_exists is False and not told and bool(self.sampler.distributed)
+
+    @property
+    def seed_is_own_where(self) -> list[Literal]:
+        """On which path each process has drawn the seed for itself: `if seed is None: seed = random.randint(…)`."""
+        bindings = self.sampler.seed.bindings if self.sampler.seed is not None else ()
+        return next(([*each.condition] for each in bindings if each.value.divergence & Divergence.LOCAL), [])
 
 
 @dataclass(frozen=True, kw_only=True)

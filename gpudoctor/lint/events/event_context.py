@@ -36,8 +36,8 @@ class RankAgreement:
 
     @property
     def is_own(self) -> bool:
-        """Each process has drawn it for itself, or asked its clock."""
-        return bool(self.surely & Divergence.LOCAL) and not self.maybe & Divergence.UNREAD
+        """Each process has drawn it for itself, or asked its clock, on some path at least."""
+        return bool(self.maybe & Divergence.LOCAL) and not self.maybe & Divergence.UNREAD
 
 
 def agreement_on(given: Values | None) -> RankAgreement | None:

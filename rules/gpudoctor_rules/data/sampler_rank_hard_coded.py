@@ -142,6 +142,8 @@ class SamplerRankHardCoded(Rule):
                 message=f"Each rank shuffles with a different seed in `{sampler.label}`, so the shards of the ranks "
                 "overlap and some samples are never read.",
                 remedy="Give `seed` the same number on all ranks.",
+                needs=event.seed_is_own_where,
+                doubt="With a seed from the settings all ranks have the same." if event.seed_is_own_where else "",
                 repair=_same_seed(sampler),
             )
 
