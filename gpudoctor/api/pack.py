@@ -260,6 +260,7 @@ from gpudoctor.lint.questions.asked_in_tests import says_on_cpu as says_on_cpu
 from gpudoctor.lint.questions.asked_in_tests import shards_asked as shards_asked
 from gpudoctor.lint.questions.asked_in_tests import ways_told as ways_told
 from gpudoctor.lint.questions.asked_in_tests import where_nothing_is_raised as where_nothing_is_raised
+from gpudoctor.lint.questions.asked_in_tests import where_something_is_raised as where_something_is_raised
 from gpudoctor.lint.questions.devices_compared import as_text as as_text
 from gpudoctor.lint.questions.devices_compared import asked_gpu as asked_gpu
 from gpudoctor.lint.questions.devices_compared import certain_device as certain_device

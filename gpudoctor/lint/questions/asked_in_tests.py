@@ -72,6 +72,11 @@ def where_nothing_is_raised(condition: Condition) -> Condition:
     return condition.difference(Condition(frozenset(caught))) if caught else condition
 
 
+def where_something_is_raised(condition: Condition) -> bool:
+    """An exception was caught on the way, so that not all has been done that stands before it."""
+    return any(isinstance(each.atom.key, Raised) and each.holds for each in condition.literals)
+
+
 def asks_clock(test: Literal) -> bool:
     """What it compares is made of what a clock said."""
     return _of_a_clock(test.atom.key)

@@ -39,6 +39,7 @@ from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.flow.condition import Condition
+from gpudoctor.lint.questions.asked_in_tests import where_something_is_raised
 from gpudoctor.lint.questions.devices_compared import device_called
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import moved_to, own_device
@@ -133,7 +134,8 @@ def _move(program: Program, event: Forward, core: Value, where: Value | None) ->
 def _at_odds(event: Forward, moving: frozenset[str]) -> bool:
     """The weights are surely on the CPU and all inputs surely on a GPU."""
     # `nn.Sequential(RandomCrop(32), Normalize(mean, std))` has no weights, and takes what it gets.
-    if event.unseen or event.brings_own:
+    # `try: model.cuda() except AttributeError: pass` moves each model that there is.
+    if event.unseen or event.brings_own or where_something_is_raised(event.condition):
         return False
     # With one input on the CPU, that may be the one which meets the weights, and all is well.
     here = on_cpu(event.device) and bool(event.inputs)
