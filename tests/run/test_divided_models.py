@@ -136,5 +136,5 @@ def test_tensor_parallelism_leaves_parameters_whole_without_a_missing_root(cut: 
     optimizers = (replace(like.optimizers[0], whole=(0,), backward=PLACE),)
     cut_up = (LayersCutUp((0, 1), PLACE),) if cut else ()
     every = replace(like, world=2, optimizers=optimizers, cut_up=cut_up)
-    ranks = (replace(every, rank=rank, checks=(ParameterCheck(1, 0, (rank,), None, 0, ()),)) for rank in range(2))
+    ranks = (replace(every, rank=rank, checks=(ParameterCheck(1, 0, (rank,), None, 0),)) for rank in range(2))
     assert bool(found("GPU931", Recording(tuple(ranks), seconds=1.0))) == (not cut)

@@ -55,9 +55,9 @@ def test_of_lines_that_repeat_each_other_the_last_one_counts(tmp_path: Path) -> 
 
 def test_a_pass_begins_with_its_first_line(tmp_path: Path) -> None:
     packed = base64.b64encode(zlib.compress(array("q", [4, 2]).tobytes())).decode()
-    numbers = "loader waited steps first_step backwards samples dataset workers told number".split()
+    numbers = "loader steps first_step backwards samples dataset workers told number".split()
     known = {**dict.fromkeys(numbers, 1), "digest": "d", "sampler": "RandomSampler", "prints": [], "places": packed}
-    known |= dict.fromkeys(("ended", "gradient", "iterable", "drop_last", "pinned", "in_memory"), False)
+    known |= dict.fromkeys(("ended", "gradient", "iterable", "in_memory"), False)
     unknown = "training size batch_size replicas sampler_rank seed epoch shuffle told_at made place".split()
     line = {"kind": "pass", **known, **dict.fromkeys(unknown)}
     (found,) = process_of(tmp_path, {**line, "at": 2.0, "batches": 1}, {**line, "at": 9.0, "batches": 8}).passes
@@ -84,7 +84,7 @@ def test_what_nobody_trains_does_not_drift_apart() -> None:
     """Ranks hold other values from the start, and an optimizer of other parameters never changes them."""
 
     def held(rank: int, *, trained: bool) -> Process:
-        checks = [ParameterCheck(step, 0, (rank, step * trained), ("weight", "bias"), 0, ()) for step in (1, 2, 3)]
+        checks = [ParameterCheck(step, 0, (rank, step * trained), ("weight", "bias"), 0) for step in (1, 2, 3)]
         return replace(made_runs.sick().recording.ranks[rank], checks=tuple(checks))
 
     for trained in (True, False):

@@ -10,7 +10,7 @@ from gpudoctor.run.recording import Crash, Process, RecordedWrap, Recording, Sta
 from gpudoctor.run.recording.call_counts import RecordedCollective
 
 HERE = Location("train.py", 7)
-WRAP = RecordedWrap("DistributedDataParallel", 70, 71, "Net", False, 4, 4, 64, ("cpu",), 0, 0, 0, False, HERE)
+WRAP = RecordedWrap("DistributedDataParallel", 70, 71, "Net", False, 4, ("cpu",), HERE)
 
 
 @pytest.mark.parametrize(("trainable", "code"), [(((70, 2),), "GPU114"), (((70, 4),), "GPU112"), ((), "GPU112")])

@@ -25,7 +25,7 @@ def test_steps_whose_gradients_nobody_averaged(unsynced: set[int], words: str) -
     ranks = (
         replace(
             replace(like, rank=rank, world=2, steps=steps, optimizers=optimizers),
-            checks=tuple(ParameterCheck(step, 0, (both[rank],), None, 0, ()) for step, both in sums.items()),
+            checks=tuple(ParameterCheck(step, 0, (both[rank],), None, 0) for step, both in sums.items()),
         )
         for rank in range(2)
     )

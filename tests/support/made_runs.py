@@ -179,7 +179,7 @@ def _step(number: int, rank: int, wait: float, growth: int) -> Step:
 
 def _check(step: int, drifted: bool, rank: int) -> ParameterCheck:
     names = ("0.weight", "0.bias", "2.weight", "2.bias") if step == 1 else None
-    return ParameterCheck(step, 0, (1, 2, 3 + rank * drifted, 4 + rank * drifted), names, 0, ())
+    return ParameterCheck(step, 0, (1, 2, 3 + rank * drifted, 4 + rank * drifted), names, 0)
 
 
 def _pass(places: tuple[int, ...] | None, steps: int) -> Pass:
@@ -188,7 +188,6 @@ def _pass(places: tuple[int, ...] | None, steps: int) -> Pass:
         loader=0,
         batches=steps,
         ended=True,
-        waited=0.004 * steps,
         steps=steps,
         first_step=0,
         backwards=steps,
@@ -202,9 +201,7 @@ def _pass(places: tuple[int, ...] | None, steps: int) -> Pass:
         iterable=places is None,
         size=1024,
         batch_size=32,
-        drop_last=False,
         workers=2,
-        pinned=True,
         sampler="RandomSampler",
         replicas=None,
         sampler_rank=None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,8 +13,6 @@ from gpudoctor.run.instruments.state import Span, State
 from gpudoctor.run.places import called_by_own
 from gpudoctor.run.stand_ins import standing_for
 
-_DEPTH = 3
-"""How far a state dict may lie inside of what is saved."""
 _MOST_PATHS = 500
 _FETCHES = ("urllib.Request", "http.client.send", "fcntl.flock", "fcntl.lockf")
 """What Python tells of downloads, and of locks that keep ranks from doing them at once."""
@@ -52,14 +49,11 @@ def watch(state: State) -> None:
 def _tell(state: State, obj: Any, file: Any) -> None:
     target = getattr(file, "name", None) if hasattr(file, "write") else file
     if isinstance(target, (str, os.PathLike)):
-        keys = sorted(_keys(obj, _DEPTH))
-        prefixed = bool(keys) and all(key.startswith("module.") for key in keys)
         path = os.path.realpath(os.fspath(target))
         state.write(
             "save",
             path=path,
             step=state.steps,
-            prefixed=prefixed,
             shards=sum(_is_part(each) for each in tensors_in(obj)),
             exchanges=state.exchanges,
             place=state.recorder.place(),
@@ -104,12 +98,3 @@ class _Fetched:
 def _is_part(tensor: torch.Tensor) -> bool:
     """A shard: other ranks have the rest of it."""
     return any(each.is_shard() for each in getattr(tensor, "placements", ()))
-
-
-def _keys(value: Any, depth: int) -> Iterator[str]:
-    if isinstance(value, Mapping) and depth:
-        for key, item in value.items():
-            if isinstance(item, torch.Tensor):
-                yield str(key)
-            else:
-                yield from _keys(item, depth - 1)

@@ -49,7 +49,6 @@ class _Groups:
         self._state.write(
             "init_process_group",
             place=self._state.recorder.place(),
-            again=dist.is_initialized(),
             rank=_number(given.get("rank")),
             size=_number(given.get("world_size")),
             timeout=given.get("timeout") is not None,

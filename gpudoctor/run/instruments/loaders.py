@@ -140,9 +140,8 @@ class _Loaders:
                 # Not guarded, either.
                 state.batches += 1
                 here.batches = number
-                here.waited += waited
             else:
-                handed(here, batch, waited)
+                handed(here, batch)
             return batch
 
         DataLoader.__init__ = state.recorder.before(DataLoader.__init__, self._note_made)
@@ -191,10 +190,10 @@ class _Loaders:
             here.drawn.append(index)
             here.begin_batch()
 
-    def _handed_out(self, here: _WatchedPass | None, batch: Any, waited: float) -> None:
+    def _handed_out(self, here: _WatchedPass | None, batch: Any) -> None:
         self._state.batches += 1
         if here is not None:
-            here.take(batch, waited)
+            here.take(batch)
 
     def _over(self, iterator: Any) -> None:
         here = getattr(iterator, _PASS, None)
@@ -229,7 +228,6 @@ class _WatchedPass:
         self.ended = False
         self.next_work = 0
         """The batch with which there is more to do than to count it."""
-        self.waited = 0.0
         self._steps = state.steps
         self._backwards = state.backwards
         self._exchanges = state.exchanges
@@ -242,10 +240,9 @@ class _WatchedPass:
         if not self.only_counts:
             self._before = _generator()
 
-    def take(self, batch: Any, waited: float) -> None:
+    def take(self, batch: Any) -> None:
         """One more batch, and what is to be told of it."""
         self.batches += 1
-        self.waited += waited
         # Numbers that were drawn to make the batch, from a generator that was as it is named here.
         if self._before and self._before != _generator():
             self._noise.append(self._before)
@@ -278,7 +275,6 @@ class _WatchedPass:
             "pass",
             number=self.number,
             batches=self.batches,
-            waited=round(self.waited, 6),
             steps=self._made[0],
             first_step=self._steps,
             backwards=self._made[1],
@@ -375,9 +371,7 @@ def _about(loader: Any) -> dict[str, Any]:
         "iterable": not _by_place(loader),
         "size": size,
         "batch_size": _given(loader, "batch_size", int),
-        "drop_last": bool(loader.drop_last),
         "workers": loader.num_workers,
-        "pinned": bool(loader.pin_memory),
         "sampler": type(sampler).__name__,
         "replicas": _given(sampler, "num_replicas", int),
         "sampler_rank": _given(sampler, "rank", int),

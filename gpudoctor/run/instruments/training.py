@@ -32,7 +32,6 @@ from gpudoctor.run.stand_ins import standing_for
 
 _SHARD_MARKS = ("to_local", "_is_flat_param", "_fsdp_flattened")
 """What a parameter has of which each rank holds a part: that of `fully_shard`, and those of FSDP1."""
-_MOST_NAMES = 5
 _CHECK_EVERY = 50
 _SEARCHED = 12
 """Steps after each of which wrappers are asked what they searched for: PyTorch keeps that of the first ones."""
@@ -326,8 +325,6 @@ class _Steps:
         labels = [
             names.get(id(each), f"number {place} of shape {tuple(each.shape)}") for place, each in enumerate(parameters)
         ]
-        both = zip(labels, parameters, strict=True)
-        idle = [label for label, each in both if each.requires_grad and each.grad is None]
         self._kept.follow(parameters)
         self._joined = self._joined or any(map(_may_join, self._state.wrappers))
         chosen = _affordable(parameters)
@@ -337,8 +334,7 @@ class _Steps:
             optimizer=self._known[id(optimizer)],
             sums=sums_of(chosen),
             names=labels[: len(chosen)] if self._state.steps == 1 else None,
-            without_gradient=len(idle),
-            idle=idle[:_MOST_NAMES],
+            without_gradient=sum(each.requires_grad and each.grad is None for each in parameters),
             reduced=_reduced(parameters, self._state.reduced),
             losses=self._losses.marked,
             graphs=self._losses.graphs,

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import nn
 from torch.compiler import is_compiling
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from gpudoctor.run.instruments.fingerprints import print_of, tensors_in
@@ -39,16 +38,14 @@ def _watch_making(state: State, kind: type[nn.Module]) -> None:
     @standing_for(make)
     def watched(self: nn.Module, module: nn.Module, *args: Any, **keywords: Any) -> None:
         # Before it is made: a rank that fails or waits in there has said what it was about to do.
-        told(state, kind.__name__, self, module, args, keywords)
+        told(state, kind.__name__, self, module)
         make(self, module, *args, **keywords)
         noted(self)
 
     kind.__init__ = watched
 
 
-def _tell(state: State, kind: str, wrapper: nn.Module, module: nn.Module, args: Any, keywords: Any) -> None:
-    parameters = list(module.parameters())
-    norms = [each for each in module.modules() if isinstance(each, _BatchNorm)]
+def _tell(state: State, kind: str, wrapper: nn.Module, module: nn.Module) -> None:
     state.write(
         "wrap",
         wrapper=kind,
@@ -56,14 +53,8 @@ def _tell(state: State, kind: str, wrapper: nn.Module, module: nn.Module, args: 
         inner=id(module),
         model=type(module).__name__,
         nested=any(isinstance(each, (DistributedDataParallel, DataParallel)) for each in module.modules()),
-        parameters=len(parameters),
-        trainable=sum(each.requires_grad for each in parameters),
-        bytes=sum(each.numel() * each.element_size() for each in parameters),
-        devices=sorted({str(each.device) for each in parameters}),
-        buffers=sum(1 for _ in module.buffers()),
-        norms=len(norms),
-        synced_norms=sum(isinstance(each, nn.SyncBatchNorm) for each in norms),
-        find_unused=bool(keywords.get("find_unused_parameters", False)),
+        trainable=sum(each.requires_grad for each in module.parameters()),
+        devices=sorted({str(each.device) for each in module.parameters()}),
         place=state.recorder.place(),
     )
 

@@ -139,14 +139,13 @@ class Fatal:
 
 @dataclass(frozen=True)
 class RecordedGroup:
-    """`init_process_group` was called; `again` where there was a process group already.
+    """`init_process_group` was called.
 
     `rank` and `size` are what it was given, None where they come from the environment; `timeout` says whether one was
     given, `address` where the ranks meet.
     """
 
     place: Location | None
-    again: bool
     rank: int | None = None
     size: int | None = None
     timeout: bool = False
@@ -155,21 +154,16 @@ class RecordedGroup:
 
 @dataclass(frozen=True)
 class RecordedWrap:
-    """A model was given to a wrapper (`DistributedDataParallel`, `DataParallel`). Numbers count its parameters."""
+    """A model was given to a wrapper (`DistributedDataParallel`, `DataParallel`). `trainable` counts the parameters
+    that it learns."""
 
     wrapper: str
     id: int
     inner: int
     model: str
     nested: bool
-    parameters: int
     trainable: int
-    bytes: int
     devices: tuple[str, ...]
-    buffers: int
-    norms: int
-    synced_norms: int
-    find_unused: bool
     place: Location | None
 
 
@@ -261,7 +255,6 @@ class Pass:
     loader: int
     batches: int
     ended: bool
-    waited: float
     steps: int
     first_step: int
     backwards: int
@@ -275,9 +268,7 @@ class Pass:
     iterable: bool
     size: int | None
     batch_size: int | None
-    drop_last: bool
     workers: int
-    pinned: bool
     sampler: str
     replicas: int | None
     sampler_rank: int | None
@@ -381,7 +372,6 @@ class ParameterCheck:
     sums: tuple[int, ...]
     names: tuple[str, ...] | None
     without_gradient: int
-    idle: tuple[str, ...]
     losses: int = 0
     """That have gone backward up to here, in steps that were looked at."""
     graphs: int = 0
@@ -401,7 +391,6 @@ class Written:
     path: str
     step: int
     place: Location | None
-    prefixed: bool = False
     mode: str = ""
     at: float = 0.0
     exchanges: int = 0
