@@ -59,7 +59,7 @@ def test_all_ranks_may_read_all_where_they_share_the_layers() -> None:
 )
 def test_experts_of_a_rank_are_its_own(call: str, told: bool) -> None:
     """No metric is exchanged that way, however small the tensors are."""
-    exchanged = RecordedCollective(call, 1, "0", done=True, began=1.0, elements=8, of_wrapper=False, place=PLACE)
+    exchanged = RecordedCollective(call, 1, "0", began=1.0, elements=8, of_wrapper=False, place=PLACE)
     recording = sick().recording
     ranks = tuple(replace(each, wraps=(), collectives=(exchanged,)) for each in recording.ranks)
     assert bool(found("GPU101", replace(recording, ranks=ranks))) == told

@@ -21,7 +21,7 @@ HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 
 
 def in_collective(rank: int, number: int = 5, name: str = "all_reduce", group: str = "0") -> Waiting:
-    collective = RecordedCollective(name, number, group, False, 0.0, 1, False, HERE, (0, 1))
+    collective = RecordedCollective(name, number, group, 0.0, 1, False, HERE, (0, 1))
     return Waiting(rank, HERE, "mean", collective, (), waits=True)
 
 

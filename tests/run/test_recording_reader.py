@@ -70,14 +70,13 @@ def test_a_read_holds_where_its_numbers_come_from(tmp_path: Path) -> None:
         "device": "cpu",
         "count": 2,
         "steps": 2,
-        "numbers": [[1, 0.5]],
         "early": "",
         "started": None,
     }
     result = {"step": 1, "value": 0.5, "sum": 1, "relation": "mean"}
     process = process_of(tmp_path, {**line, "results": [result], "place": [str(tmp_path / "train.py"), 3]})
     assert not process.faults
-    assert [(each.numbers, each.results) for each in process.reads] == [(((1, 0.5),), (Result(1, 0.5, 1, "mean"),))]
+    assert [each.results for each in process.reads] == [(Result(1, 0.5, 1, "mean"),)]
 
 
 def test_what_nobody_trains_does_not_drift_apart() -> None:

@@ -42,7 +42,7 @@ def test_two_calls_of_one_size_in_another_order(second: tuple[str, str], element
     def called(order: tuple[str, str], size: int) -> tuple[RecordedCollective, ...]:
         places = ((name, Location("train.py", lines[name])) for name in order)
         return tuple(
-            RecordedCollective("all_reduce", number, "0", True, 0.0, size, False, place, function=name)
+            RecordedCollective("all_reduce", number, "0", 0.0, size, False, place, function=name)
             for number, (name, place) in enumerate(places)
         )
 

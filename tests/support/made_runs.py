@@ -79,7 +79,7 @@ def sick() -> Watched:
 def hung() -> Watched:
     """Two ranks: one waits for the other in a barrier, which waits in its backward."""
     ranks = tuple(_process(rank, 2, steps=40, places=None) for rank in range(2))
-    barrier = RecordedCollective("barrier", 17, "0", False, 1000.0, 0, False, Location(SCRIPT, 13))
+    barrier = RecordedCollective("barrier", 17, "0", 1000.0, 0, False, Location(SCRIPT, 13))
     waiting = (
         Waiting(0, Location(SCRIPT, 13), "train", barrier, (StackFrame(Location(SCRIPT, 13), "train", True),)),
         Waiting(1, Location(SCRIPT, 10), "train", None, ()),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.rank import Numbers
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.event_context import Event, Loop, RankAgreement
 from gpudoctor.lint.flow.condition import Divergence, Literal
@@ -90,10 +89,9 @@ class Augments(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawsNoise(Event):
-    """Random numbers are drawn from the generator of the process, as many as the `batch` has samples or entries."""
+    """Random numbers are drawn from the generator of the process, as many as a batch has samples or entries."""
 
     call: str
-    batch: Tensor
     one_each: bool = False
     """One number for each sample, as its time step."""
 

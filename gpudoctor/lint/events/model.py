@@ -131,7 +131,6 @@ class AttributeMissed(Event):
     wrapper: Wrapper
     name: str
     inner_has: bool | None
-    called: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +187,6 @@ class Forward(Event):
     graph: bool = True
     training: bool | None = None
     """In training mode: True, False, or None where that is not known."""
-    output: Tensor | None = None
     buffers: bool | None = None
     """The model has buffers; None where that is not known."""
     unseen: bool = False

@@ -207,4 +207,3 @@ class Accumulated(Event):
     held: frozenset[Hashable] = frozenset()
     where: Condition = ALWAYS
     """Under which tests what was kept there before is there still: a list is emptied where the others come out so."""
-    used: bool = True

@@ -128,7 +128,7 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
     output = _output(call, core, tensors, device, identity)
     call.emit(
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=output.graph,
-        training=training, output=output, buffers=has_buffers(call.do, core),
+        training=training, buffers=has_buffers(call.do, core),
         reached_at=call.do.execution.reached_at(core),
         unseen=any(map(_may_have_none, core.members or (core,))) and has_parameters(call.do, core) is None,
         brings_own=_brings_own(call, core, devices, tensors), left_whole=left_whole(call.do, module),

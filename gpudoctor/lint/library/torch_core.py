@@ -142,10 +142,10 @@ def _note_noise(call: Call, given: list[Value]) -> None:
     if "generator" in call.keywords or drawn is None or drawn.orders:
         return
     made_of = (part for value in given for part in provenance_of(value))
-    batch = next((part for part in made_of if isinstance(part, Tensor) and part.shards), None)
+    of_batch = any(isinstance(part, Tensor) and part.shards for part in made_of)
     # Asked last: who asks has the program executed once more for one process.
-    if batch is not None and call.do.several_processes:
-        call.emit(DrawsNoise, call=call.name, batch=batch, one_each=_is_one_each(call))
+    if of_batch and call.do.several_processes:
+        call.emit(DrawsNoise, call=call.name, one_each=_is_one_each(call))
 
 
 def _is_one_each(call: Call) -> bool:

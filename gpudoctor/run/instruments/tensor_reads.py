@@ -110,7 +110,6 @@ class _AskingLine:
         self.count = 0
         self.steps = 0
         self.step = -1
-        self.numbers: list[tuple[int, float]] = []
         self.results: list[dict[str, Any]] = []
         self.compared = 0
         self.early: tuple[Any, ...] | None = None
@@ -169,8 +168,6 @@ class _Reads:
         return line
 
     def _keep(self, line: _AskingLine, answer: float) -> bool:
-        if len(line.numbers) < _MOST_NUMBERS:
-            line.numbers.append((self.state.steps, answer))
         if len(line.results) >= _MOST_NUMBERS or line.compared >= _MOST_COMPARED or not self.exchanges.sums:
             return False
         sums = [each for each in self.exchanges.sums if each.about["step"] >= self.state.steps - 1]
@@ -201,7 +198,6 @@ class _Reads:
             device=line.device,
             count=line.count,
             steps=line.steps,
-            numbers=line.numbers,
             results=line.results,
             early=early,
             started=started,

@@ -13,7 +13,6 @@ class RecordedCollective:
     name: str
     number: int
     group: str
-    done: bool
     began: float
     elements: int
     """Numbers that this rank puts in."""
@@ -146,14 +145,13 @@ class Result:
 
 @dataclass(frozen=True)
 class TensorRead:
-    """A line that asks tensors for their numbers: how often, after how many steps, and the first answers.
+    """A line that asks tensors for their numbers: how often, and after how many steps.
 
     `early` is a collective that was still writing the tensor, and that nobody had waited for."""
 
     device: str
     count: int
     steps: int
-    numbers: tuple[tuple[int, float], ...]
     results: tuple[Result, ...]
     early: str
     started: Location | None
