@@ -1,1 +1,1 @@
-"""What the paper execution computes with: one file a kind of value, and the events that rules read."""
+"""What an abstract execution computes with: one file a kind of value, and what is known of objects."""
