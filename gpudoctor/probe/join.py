@@ -74,7 +74,7 @@ def take_part(
     watcher: Watcher,
 ) -> Joint | None:
     """Be the rank that was given. The first rank gets what all found out, the others None."""
-    board = Board(place)
+    board = Board(place, timeout)
     seen = _look_around(board, place)
     board.put(f"place/{place.rank}", _about(place, seen))
     if place.rank == 0:

@@ -9,8 +9,11 @@ import contextlib
 import datetime
 import json
 import os
+import socket
+import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from gpudoctor.errors import UsageError
 from gpudoctor.plain import plain
@@ -18,21 +21,27 @@ from gpudoctor.probe.launcher_env import AssignedRank
 from gpudoctor.probe.stages import START_SECONDS
 
 LOOK_EVERY = 0.2
+_AGAIN = 1.0
+"""Seconds between two questions for a name."""
+_Answer = TypeVar("_Answer")
 
 
 class Board:
     """The store, for a process that was given this place."""
 
-    def __init__(self, place: AssignedRank) -> None:
+    def __init__(self, place: AssignedRank, name_within: float | None = None) -> None:
         import torch.distributed as dist
 
-        try:
-            self._store = dist.PrefixStore("gpudoctor", _store(place))
-        except RuntimeError as error:
+        where = f"{place.by} said that the ranks meet at {place.address}:{place.port}"
+        if not _resolves(place.address, name_within or START_SECONDS):
+            raise UsageError(f"{where}, and that name stands for no address here: `getent hosts {place.address}`")
+        store = _within(START_SECONDS, lambda: _store(place))
+        if store is None:
             raise UsageError(
-                f"{place.by} wants the ranks to meet at {place.address}:{place.port}, and no store of torch answers "
-                "there: is MASTER_ADDR the first node, MASTER_PORT free (`ss -ltnp`), and no firewall in between?"
-            ) from error
+                f"{where}, and no store of torch answers there: is MASTER_ADDR the first node, MASTER_PORT free "
+                "(`ss -ltnp`), and no firewall in between?"
+            )
+        self._store = dist.PrefixStore("gpudoctor", store)
 
     def put(self, key: str, value: Any) -> None:
         """Write; a store whose host has gone is of no use to anybody any more."""
@@ -57,6 +66,30 @@ class Board:
             return json.loads(self._store.get(key))
         except RuntimeError:
             return None
+
+
+def _resolves(name: str, seconds: float) -> bool:
+    """Whether a name gets an address in time: others may be about to give it one."""
+    until = time.monotonic() + seconds
+    while not _within(until - time.monotonic(), lambda: socket.getaddrinfo(name, None)):
+        if time.monotonic() + _AGAIN > until:
+            return False
+        time.sleep(_AGAIN)
+    return True
+
+
+def _within(seconds: float, ask: Callable[[], _Answer]) -> _Answer | None:
+    """What it gives, None where it raises or takes longer: native code that waits cannot be told for how long."""
+    answers: list[_Answer] = []
+
+    def asking() -> None:
+        with contextlib.suppress(RuntimeError, OSError):
+            answers.append(ask())
+
+    thread = threading.Thread(target=asking, daemon=True)
+    thread.start()
+    thread.join(max(0.0, seconds))
+    return answers[0] if answers else None
 
 
 def _store(place: AssignedRank) -> Any:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +59,27 @@ def test_a_worker_that_cannot_start_is_named(repository: Path) -> None:
 
 
 def test_an_address_where_nobody_answers(repository: Path) -> None:
-    given = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
-    path = os.pathsep.join([str(repository), str(repository / "rules")])
-    code = "import gpudoctor.probe.shared_store as board; board.START_SECONDS = 1.0; from gpudoctor.cli import main; "
-    ended = warm.run(
-        ["-c", f"{code} raise SystemExit(main(['probe']))"],
-        env={**os.environ, "PYTHONPATH": path, **given, "MASTER_PORT": str(free_port())},
-    )
+    ended = _alone(repository, "127.0.0.1")
     assert ended.returncode == 2
     assert "no store of torch answers there" in ended.stderr
+
+
+def test_a_name_without_an_address_is_told_in_the_time_asked_for(repository: Path) -> None:
+    began = time.monotonic()
+    ended = _alone(repository, "no-such-node.invalid", "--timeout", "2", starting=90.0)
+    assert ended.returncode == 2
+    assert "that name stands for no address here: `getent hosts no-such-node.invalid`" in ended.stderr
+    assert time.monotonic() - began < 45.0
+
+
+def _alone(repository: Path, address: str, *options: str, starting: float = 1.0) -> "subprocess.CompletedProcess[str]":
+    given = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": address}
+    path = os.pathsep.join([str(repository), str(repository / "rules")])
+    code = f"import gpudoctor.probe.shared_store as board; board.START_SECONDS = {starting}; "
+    return warm.run(
+        ["-c", f"{code}from gpudoctor.cli import main; raise SystemExit(main(['probe', *{options!r}]))"],
+        env={**os.environ, "PYTHONPATH": path, **given, "MASTER_PORT": str(free_port())},
+    )
 
 
 def _checks(text: str) -> dict[str, dict[str, Any]]:

@@ -50,10 +50,10 @@ def judge(seen: Seen) -> Check:
             reason,
             "have the folder of temporary files (TMPDIR) checked: `df -h` and `mount` say what it lies on",
             figure=float(len(bad)),
-            unit="ranks",
+            unit="ranks wrong",
             expectation="0",
         )
-    return passed(NAME, f"one file, read by {len(seen.ranks)} ranks", figure=0.0, unit="ranks", expectation="0")
+    return passed(NAME, f"one file, read by {len(seen.ranks)} ranks", figure=0.0, unit="ranks wrong", expectation="0")
 
 
 EXAMINATION = Examination(NAME, "a checkpoint is written once and read by all", work, judge)

@@ -60,7 +60,7 @@ def judge(seen: Seen) -> Check:
                 "training would drift apart silently: run `gpudoctor probe --ranks 2` on pairs of GPUs "
                 "(CUDA_VISIBLE_DEVICES) to find the one that is to blame",
                 figure=float(len(odd)),
-                unit="ranks",
+                unit="ranks apart",
                 expectation="0",
                 source="DDP gives each rank the same gradients, bit by bit",
             )
@@ -70,7 +70,7 @@ def judge(seen: Seen) -> Check:
         NAME,
         f"the parameters of {len(digests)} ranks are the same, bit by bit, after {STEPS} steps",
         figure=0.0,
-        unit="ranks",
+        unit="ranks apart",
         expectation="0",
     )
 
