@@ -186,6 +186,8 @@ class _StubReader:
             for said in (self.members, self.of_class, self.bodies):
                 if known in said:
                     said[name] = said[known]
+            if known in self.bases:
+                self.bases[name] = [known]
         for owner in self.bases:
             self._inherit(owner)
         for name, cls in self.objects.items():

@@ -21,13 +21,7 @@ class AbstractEventLoop:
 def get_event_loop():
     return AbstractEventLoop()
 
-@followed()
-def get_running_loop():
-    return AbstractEventLoop()
-
-@followed()
-def new_event_loop():
-    return AbstractEventLoop()
+get_running_loop = new_event_loop = get_event_loop
 
 @followed()
 def create_task(coro, *, name=None, context=None):

@@ -5,11 +5,7 @@ from gpudoctor.manifest.effects import followed, opens
 @opens()
 class suppress: ...
 
-@opens()
-class redirect_stdout: ...
-
-@opens()
-class redirect_stderr: ...
+redirect_stdout = redirect_stderr = suppress
 
 @followed()
 class ContextDecorator:

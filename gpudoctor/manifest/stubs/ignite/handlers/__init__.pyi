@@ -3,55 +3,28 @@
 from gpudoctor.manifest.effects import followed, starts_logger
 
 @followed()
-class ParamScheduler:
-    def __init__(self, optimizer, param_name, *more, **others): ...
-    def attach(self, engine, event=None, usage=None) -> None: ...
-    def __call__(self, engine, name=None) -> None: ...
+class Checkpoint:
+    def __init__(self, *args, **more): ...
+    def __call__(self, engine, *args, **more) -> None: ...
+    @staticmethod
+    def load_objects(to_load, checkpoint, **more) -> None: ...
 
-@followed()
-class CosineAnnealingScheduler(ParamScheduler): ...
-
-@followed()
-class LinearCyclicalScheduler(ParamScheduler): ...
-
-@followed()
-class PiecewiseLinear(ParamScheduler): ...
+ModelCheckpoint = OptimizerParamsHandler = TerminateOnNan = Checkpoint
+CosineAnnealingScheduler = LinearCyclicalScheduler = ParamScheduler = PiecewiseLinear = Checkpoint
 
 @followed()
 class LRScheduler:
-    def __init__(self, lr_scheduler, *more, **others):
+    def __init__(self, lr_scheduler, *args, **more):
         self.lr_scheduler = lr_scheduler
     def __call__(self, engine, name=None):
         self.lr_scheduler.step()
 
 @followed()
-class Checkpoint:
-    def __init__(self, to_save, save_handler, *more, **others): ...
-    def __call__(self, engine) -> None: ...
-    @staticmethod
-    def load_objects(to_load, checkpoint, **more) -> None: ...
-
-@followed()
-class ModelCheckpoint:
-    def __init__(self, dirname, *more, **others): ...
-    def __call__(self, engine, to_save=None) -> None: ...
-
-@followed()
 class EarlyStopping:
-    def __init__(self, patience, score_function, trainer, *more, **others):
+    def __init__(self, patience, score_function, trainer, *args, **more):
         self.score_function = score_function
     def __call__(self, engine):
         self.score_function(engine)
-
-@followed()
-class TerminateOnNan:
-    def __init__(self, *more, **others): ...
-    def __call__(self, engine) -> None: ...
-
-@followed()
-class OptimizerParamsHandler:
-    def __init__(self, optimizer, *more, **others): ...
-    def __call__(self, engine, logger=None, event_name=None) -> None: ...
 
 class TensorboardLogger:
     @starts_logger(adds_file=True)
