@@ -65,14 +65,15 @@ class LoadBeforeSaveFinished(Rule):
             if save is None:
                 continue
             meetings = list(_meetings(program)) if meetings is None else meetings
+            writer = ranks_in_words(save).removesuffix(" only")
             # Whoever has met the writer after it wrote finds the file.
             if any(save.order < event.order < load.order for event in meetings):
                 continue
             yield self.found(
                 at=load.location,
                 message=f"All ranks read {load.path_shown('this file')} here, and nobody waits until "
-                f"{ranks_in_words(save).removesuffix(' only')} has written it: the others find no file, half of one, "
-                "or an old one.",
+                f"{writer} {'have' if writer.endswith('ranks') else 'has'} written it: the others find no file, half of "
+                "one, or an old one.",
                 remedy=f"Put `{waits_for_all(program)}` between the two, where every rank passes.",
                 because=[("it is written here", save.location)],
                 repair=_wait(program, load),
