@@ -453,6 +453,8 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("fire", shadowed=True, harmless=ALL, settings=ALL, runs_commands=ALL, calls_given=("Fire",))
     yield LibraryEntry("omegaconf yaml", wins=True, harmless=ALL, settings=ALL)
     yield LibraryEntry("ruamel", harmless=ALL, settings=ALL, aliases={"ruamel.yaml.": "yaml."})
+    # The same under conda's name.
+    yield LibraryEntry("ruamel_yaml", harmless=ALL, settings=ALL, aliases={"ruamel_yaml.": "yaml."})
     yield LibraryEntry("click", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL)
     # What it makes of a setting file may train, and is imported nowhere.
     yield LibraryEntry("hydra", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL, mentions=("hydra",))

@@ -164,6 +164,11 @@ class Event:
         return self.context.condition
 
     @property
+    def choices(self) -> Condition:
+        """The user's choices that lead there: what they exclude does not happen in any round."""
+        return Condition(frozenset([each for each in self.condition if each.atom.switch]))
+
+    @property
     def rank_guards(self) -> tuple[Literal, ...]:
         """The tests on the rank that had to come out right to get here; empty where all ranks get here, as far as is
         known: code that was not read may ask its ranks something else than which one they are."""

@@ -6,11 +6,11 @@ from gpudoctor.lint.analyses.forward_body import replay_for_ranks
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
 from gpudoctor.lint.interface.contents import find_in_class, new_list
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
-from gpudoctor.lint.library.tensors import combined
+from gpudoctor.lint.library.tensors import combined, made
 
 FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
@@ -37,10 +37,18 @@ def _look_at_backward(call: Call, cls: Class, context: Values) -> None:
     # By node: a class that a function defines is another one in each call, also in those of its own backward.
     if own is not None and cls.node not in call.do.execution.studied:
         call.do.execution.studied[cls.node] = None
-        gradient = singleton(Unknown(Anonymous("gradient", cls), "a gradient"))
+        gradient = singleton(_gradient(call, cls))
         with call.do.execution.speculative() as run:
             call.do.call(own, Arguments((context, gradient)), call.node)
         replay_for_ranks(call.do, run.events)
+
+
+def _gradient(call: Call, cls: Class) -> Value:
+    """What its backward is given: of the output of layers no gradient of weights."""
+    given = [value for value in flatten(call.do, call.all_values()) if isinstance(value, Tensor)]
+    if given and all(each.origin in (TensorOrigin.BATCH, TensorOrigin.OUTPUT) for each in given):
+        return made(call.do, call.place, "a gradient", TensorOrigin.OTHER)
+    return Unknown(Anonymous("gradient", cls), "a gradient")
 
 
 def _with_graph(call: Call, returned: Values, step: Tensor) -> Values:

@@ -72,8 +72,8 @@ class LoadBeforeSaveFinished(Rule):
             yield self.found(
                 at=load.location,
                 message=f"All ranks read {load.path_shown('this file')} here, and nobody waits until "
-                f"{writer} {'have' if writer.endswith('ranks') else 'has'} written it: the others find no file, half of "
-                "one, or an old one.",
+                f"{writer} {'have' if writer.endswith('ranks') else 'has'} written it: the others find no file, half "
+                "of one, or an old one.",
                 remedy=f"Put `{waits_for_all(program)}` between the two, where every rank passes.",
                 because=[("it is written here", save.location)],
                 repair=_wait(program, load),

@@ -23,7 +23,7 @@ def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | Non
     """What the rank that leaves does not take part in: the next such step that all others come to, or the first that
     they may come to. It may be one of a later round."""
     # Asked once: a program may leave its loops at hundreds of places, and each is held against each step.
-    stay, options = _of_those_who_stay(leaving), _options_there(leaving)
+    stay, options = _of_those_who_stay(leaving), leaving.choices
     missed = [
         step for step in steps if _skips(leaving, step.event, stay) and not options.excludes(step.event.condition)
     ]
@@ -32,11 +32,6 @@ def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | Non
     # `if args.evaluate: gather(...)` stands before the next backward, and may be left out.
     sure = (step for step in missed if _is_met(step.event, leaving))
     return next(sure, missed[0] if missed else None)
-
-
-def _options_there(leaving: LeaveLoop) -> Condition:
-    """The user's choices that leave there: with them, some steps are met by no rank."""
-    return Condition(frozenset([guard for guard in leaving.condition if guard.atom.switch]))
 
 
 def _is_met(step: Event, leaving: LeaveLoop) -> bool:

@@ -34,6 +34,7 @@ from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScaleGradients
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_about, every_nth, rounds_between
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
@@ -98,9 +99,11 @@ class AccumulatedLossNotScaled(Rule):
 
 
 def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:
-    """A way that asks for the number: without `if every > 1: loss = loss / every`, each batch makes a step."""
+    """A way that asks for the number: without `if every > 1: loss = loss / every`, each batch makes a step. Which round
+    it is, `if i // every >= steps:`, says nothing of that."""
     numbers = [each for literal in step.condition.difference(backward.condition) for each in rounds_between(literal)]
-    asked = [each for each in backward.condition if each.negated() not in step.condition]
+    alone = (each for each in backward.condition if not each.atom.divergence & Divergence.BATCH_INDEX)
+    asked = [each for each in alone if each.negated() not in step.condition]
     return any(asks_about(literal, number) for literal in asked for number in numbers)
 
 

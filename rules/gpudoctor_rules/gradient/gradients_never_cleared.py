@@ -98,8 +98,9 @@ def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> B
     # A new optimizer in each iteration goes with a new model as a rule, whose gradients begin at None.
     if loop is None or any(event.optimizer == optimizer for event in program.during(loop, MakeOptimizer)):
         return None
-    # Also under a condition: that is how gradients are summed over batches.
-    if any(may_clear(program, event, optimizer) for event in program.during(loop, ClearGradients)):
+    # Also under a condition: that is how gradients are summed over batches. Not on the other side of a choice.
+    clears = (event for event in program.during(loop, ClearGradients) if may_clear(program, event, optimizer))
+    if any(not event.choices.excludes(step.condition) for event in clears):
         return None
     # What was left out may be what clears. Unread code does so where it holds the optimizer, or its model.
     if any(not each.unread for each in program.during(loop, Imprecision)):

@@ -31,6 +31,10 @@ FILES = {
     model = config.pop("model")
     reveal((model.pop("name"), dict(**model)))  #: ('vit', {{'depth': 12}})
 {YAML}""",
+    "YAML under conda's name": f"""
+    import ruamel_yaml as yaml
+    reveal(yaml.load(open("train.yaml"), Loader=yaml.Loader)["seed"])  #: 42
+{YAML}""",
     "TOML": """
     import tomllib
     config = tomllib.load(open("train.toml", "rb"))
