@@ -51,7 +51,7 @@ def main() -> int:
     table = matrix(cells, cards)
     if lacking:
         left_out = len(known) - len(proofs)
-        table += f"\n\n{left_out} programs were not run: they take {', '.join(lacking)}, which was not installed."
+        table += f"\n\n{left_out} programs were not run: they take {', '.join(lacking)}, not installed here."
     text = PAGE.read_text(encoding="utf-8")
     part = re.compile(r"(<!-- matrix -->\n).*?(<!-- /matrix -->)", re.DOTALL)
     PAGE.write_text(part.sub(lambda match: f"{match[1]}{table}\n{match[2]}", text), encoding="utf-8")
