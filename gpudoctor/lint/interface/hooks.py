@@ -92,6 +92,8 @@ class AskedOfKinds:
         """`key in value`; None where that is as open as of anything."""
         self.tests: dict[type[Value], Callable[[LibraryContext, Any, Location], Value]] = {}
         """What a test sees that asks whether it is true."""
+        self.attributes: dict[type[Value], Callable[[Any, str], bool | None]] = {}
+        """It has an attribute of this name; None where that is not known."""
         self.tells_kind: set[str] = set()
         """Functions that say of a value alone of what kind it is: `isinstance`."""
         self.agreed: dict[type[Value], Callable[[LibraryContext, Any], bool]] = {}

@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.constant_folding import fits, formatted, joined, nega
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.value import (
@@ -103,6 +104,7 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
     if any([each.value == NONE for each in owner.bindings]):  # noqa: C419, as above
         _note_none(m, owner, node)
         owner = _without_none(m, owner, node)
+    owner = _those_that_have(owner, node.attr)
     ended: list[Value] = []
 
     def ask(value: Value) -> Values:
@@ -115,6 +117,15 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
     if ended and not m.unreachable:
         _forget(m, node.value, ended)
     return found
+
+
+def _those_that_have(owner: Values, name: str) -> Values:
+    """`parts[f"optimizer_{i}"].step()`: of several things that no test tells apart, one that has it is meant."""
+    asked = [each for each in owner.bindings if type(each.value) in HOOKS.attributes]
+    kept = [each for each in owner.bindings if each not in asked and not isinstance(each.value, (Module, Unknown))]
+    beside = [each for each in asked if any(each.condition == other.condition for other in kept)]
+    lacking = [each for each in beside if HOOKS.attributes[type(each.value)](each.value, name) is False]
+    return ValueSet([each for each in owner.bindings if each not in lacking]) if lacking else owner
 
 
 def _without_none(m: Evaluator, owner: Values, node: ast.Attribute) -> Values:

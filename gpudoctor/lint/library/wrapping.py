@@ -24,6 +24,7 @@ from gpudoctor.lint.events.training_step import ClipGradients, GradientSync
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interface.contents import ancestry, find_method, known_items
+from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.gpu_switches import take_gpu
@@ -366,6 +367,9 @@ def _attribute(call: Call[Wrapper]) -> Values:
     # AttributeError: 'DistributedDataParallel' object has no attribute …
     call.emit(AttributeMissed, wrapper=wrapper, name=name, inner_has=inner_has)
     return call.do.attribute(wrapper.inner, name, call.node)
+
+
+HOOKS.attributes[Wrapper] = wrapper_has
 
 
 @MODELS.method(Wrapper, "__getitem__")
