@@ -228,6 +228,8 @@ class TensorState:
     """It lies in pinned memory. Written and read by `tensors`."""
     moved_to_host: Flag[Tensor] = Flag()
     """The program has brought it to the CPU itself. Written by `tensors`, read by `torch_distributed`."""
+    drawn_elsewhere: Flag[Tensor] = Flag()
+    """Its numbers are of another generator than torch's. Written by `torch_core`, read by `picked_samples`."""
     pending: ValueCell[Tensor] = ValueCell()
     """The handle of a collective that may still write it, NONE once that was reported. Written by `async_work`."""
     written_items: ValueCell[Tensor | Unknown | StateDict] = CollectingCell()

@@ -24,7 +24,18 @@ from gpudoctor.lint.domain.function import (
     class_of,
 )
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, single_of, singleton, text_of
+from gpudoctor.lint.domain.value import (
+    NONE,
+    Anonymous,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    single_of,
+    singleton,
+    text_of,
+)
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interface.contents import fields_of, find_in_class, find_method, known_items, possible_pairs
 from gpudoctor.lint.interface.library_call import NOT_ANSWERED
@@ -265,11 +276,10 @@ def _is_too_deep(m: Evaluator, function: Function, node: ast.AST, arguments: Arg
 
 def _is_given_less(m: Evaluator, function: Function, arguments: Arguments, once: bool) -> bool:
     """`with_attributes(settings)` calls itself for each of the entries: that comes to an end. `evaluate(names)` does so
-    for each of the names, of which nothing may be known but that one of them is no list of them."""
-    names = function.node.args
-    given = [
-        (name.arg, each) for name, each in zip((*names.posonlyargs, *names.args), arguments.positional, strict=False)
-    ]
+    for each of the names, of which nothing may be known but that one of them is no list of them, and
+    `scatter(data, parts=4)` for each of the parts, of which it says no more how many they are."""
+    names = [each.arg for each in (*function.node.args.posonlyargs, *function.node.args.args)]
+    given = list(zip(names, arguments.positional, strict=False))
     around = [each for each in m.frames if each.function and each.function.node is function.node]
     # Not read by the call itself: which calls are open around one decides nothing of what is remembered of it.
     before = [(old, values) for name, values in given if (old := m.store.get((around[-1].scope, name))) is not None]
@@ -279,6 +289,12 @@ def _is_given_less(m: Evaluator, function: Function, arguments: Arguments, once:
     for name, new in given[:1] if len(around) < MAX_WRAPPED else ():
         is_name = new.single is not None and bool(text_of(new.single) or new.single.is_setting)
         if is_name and new not in [m.store.get((frame.scope, name)) for frame in around]:
+            return True
+    defaults = dict(zip(names[::-1], function.defaults[::-1], strict=False))
+    left_out = [name for name in names[len(given) :] if name not in arguments.keywords]
+    for name in left_out if once else ():
+        old, default = m.store.get((around[-1].scope, name)), defaults.get(name)
+        if old is not None and default is not None and default.single == NONE and NONE not in [*old.restrict(m.path)]:
             return True
     kinds = ((_kinds(old), _kinds(new)) for old, new in before) if once else ()
     return any(old and new and old.isdisjoint(new) for old, new in kinds)

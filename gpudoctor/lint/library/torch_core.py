@@ -18,7 +18,7 @@ from gpudoctor.lint.analyses.forward_body import (
     root_of,
 )
 from gpudoctor.lint.analyses.loss_scale import is_mean_of_batches, of_arithmetic
-from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
@@ -110,15 +110,15 @@ def _made(call: Call) -> Values:
         device = None
     grad = call.is_true(-1, "requires_grad")
     root = root_of(call, kind, device) if not tensors else None
-    # `torch.as_tensor(np.random.choice(n, k))`: torch's generator has no part in it.
-    elsewhere = not drawn and divergence & Divergence.LOCAL and any(_drawn_elsewhere(each) for each in given)
-    return singleton(
-        made(
-            call.do, call.place, call.label, TensorOrigin.OTHER if elsewhere else TensorOrigin.FACTORY,
-            device=device or Unknown(Anonymous("device", devices), "one of several devices"), graph=grad, shards=shards,
-            dependence=divergence, mean=_is_mean(call), root=root, extent=_extent(call, kind),
-        )
+    new = made(
+        call.do, call.place, call.label, TensorOrigin.FACTORY,
+        device=device or Unknown(Anonymous("device", devices), "one of several devices"), graph=grad, shards=shards,
+        dependence=divergence, mean=_is_mean(call), root=root, extent=_extent(call, kind),
     )  # fmt: skip
+    # `torch.as_tensor(np.random.choice(n, k))`: torch's generator has no part in it.
+    if not drawn and divergence & Divergence.LOCAL and any(map(_drawn_elsewhere, given)):
+        call.do.set_flag(new, TensorState.drawn_elsewhere)
+    return singleton(new)
 
 
 def _drawn_elsewhere(value: Value) -> bool:

@@ -14,7 +14,7 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import execution_state, imports, limits
 from gpudoctor.lint.interp.widening import widened
 
-LONG = "".join(f"            step_{n} = {n}\n" for n in range(36))
+LONG = "".join(f"            step_{n} = {n}\n" for n in range(40))
 RECURSION = {
     "a function that calls itself": """
         def down(n):
@@ -45,6 +45,17 @@ RECURSION = {
         kinds = {"Net": Net, "Neck": Neck, "Head": Head}
         table = {"Net": {"neck": "Neck"}, "Neck": {"head": "Head"}, "Head": {"width": 5}}
         reveal(create("Net", table).neck.head.width)  #: 5
+        """
+    ),
+    "a long function that does for each part what it does for one": (
+        """
+        def scatter(data, parts=None):
+            if parts is not None:
+                return [scatter(data) for _ in range(parts)]
+"""
+        + LONG
+        + """            return ("one", step_3)
+        reveal(scatter({"a": 1}, parts=1)[0])  #: ('one', 3)
         """
     ),
     "two functions that call each other": """
