@@ -258,7 +258,7 @@ def test_a_library_that_a_limit_interrupts_has_no_bug(
     assert "more than 2 seconds of execution" in outcome.partly[0].message
 
 
-@pytest.mark.parametrize("part", ["started_entry.programs_of", "results.remedy_words.in_words_of"])
+@pytest.mark.parametrize("part", ["entries.started_entry.programs_of", "results.remedy_words.in_words_of"])
 def test_no_part_of_it_takes_for_ever(
     part: str, write: Write, lint: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +273,7 @@ def test_no_part_of_it_takes_for_ever(
     outcome = lint(fixes=True)
     assert outcome.failures == ()
     assert "seconds of execution" in outcome.partly[0].message
-    assert places(outcome) == ([] if part == "started_entry.programs_of" else ["train.py:3 GPU950"])
+    assert places(outcome) == ([] if part == "entries.started_entry.programs_of" else ["train.py:3 GPU950"])
 
 
 def test_programs_are_looked_for_in_a_project_not_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
