@@ -15,12 +15,11 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.function import Function, Instance, class_of
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, ProjectModule, class_of
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import (
     Anonymous,
-    Composed,
     Const,
     Text,
     Truth,
@@ -56,6 +55,7 @@ from gpudoctor.record import dataclass
 
 _PLAIN = (Const, Unknown, Text, Truth, ListOf, DictOf, Instance)
 """What a function may be given, and give, that is data: nothing to train with, and nothing to call."""
+_CODE = (Class, Function, BoundMethod, Library, ProjectModule)
 _OBJECTS = (Instance, Dataset, Unknown, Text)
 # To see these a second time would tell no rule anything new.
 _REPEATABLE = (
@@ -151,7 +151,7 @@ def _is_data(value: Value) -> bool:
 def _decides_later(m: Evaluator, value: Value, levels: int) -> bool:
     """Settings, or a table of what there is to make: somebody will look up what to train, and with what."""
     if not isinstance(value, DictOf):
-        return not isinstance(value, (*_PLAIN, Composed))
+        return isinstance(value, _CODE)
     if m.flag(value, ObjectState.of_settings) is not NO:
         return True
     held = dict.fromkeys([each for _, values in possible_pairs(m, value)[:_LOOKED_AT] for each in values])
