@@ -172,7 +172,7 @@ class ProjectModules(Protocol):
     def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
         """Import the modules beside each other that define a name, or one of them where they are more than `most`."""
 
-    def import_found(self, folder: str | None, node: ast.AST) -> None:
+    def import_found(self, folder: str | None) -> None:
         """Import the modules in a folder and below it, which the program has searched for; without one, those beside
         the current module. Each is executed when a table lacks what it may register."""
 

@@ -183,7 +183,7 @@ class Evaluator(ExecutionState, LibraryContext):
         """Before it is said what a table has: import what waits, where it registers something."""
 
     @abstractmethod
-    def import_found(self, folder: str | None, node: ast.AST) -> None:
+    def import_found(self, folder: str | None) -> None:
         """Import the modules in a folder and below it, or beside the current module, when they are asked for."""
 
     @abstractmethod

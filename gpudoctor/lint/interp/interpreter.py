@@ -87,7 +87,7 @@ class Interpreter(Evaluator):
     def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
         return imports.load_defining(self, name, most, node)
 
-    def import_found(self, folder: str | None, node: ast.AST) -> None:
+    def import_found(self, folder: str | None) -> None:
         imports.wait_for_found(self, folder or os.path.dirname(self.frame.file.source.path))
 
     def complete(self, table: DictOf, key: Value | None) -> None:

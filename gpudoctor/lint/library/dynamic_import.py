@@ -66,7 +66,7 @@ def _imported(call: Call, name: Value, before: str) -> Values:
     parts = list(provenance_of(name, 2 * _STEPS))
     searches = [each for each in parts if _is_search(each)]
     if searches and not any(isinstance(each, Unknown) and each.config for each in parts):
-        call.do.modules.import_found(_folder_of(searches), call.node)
+        call.do.modules.import_found(_folder_of(searches))
     if modules:
         return one_of(call, modules)
     if (given := _given_at_start(call, name)) is not None:
