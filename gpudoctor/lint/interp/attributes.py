@@ -35,7 +35,7 @@ from gpudoctor.lint.interface.library_call import NOT_ANSWERED, Call
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.position import NONE_SET
-from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE, is_harmless
+from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE, OF_LAYERS, is_harmless
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.manifest.compiled import class_made_by
 from gpudoctor.record import replace
@@ -395,13 +395,15 @@ def _is_module_first(m: Evaluator, cls: Class, after: Value) -> bool:
             return module and MODULE not in each.library_bases
         reached = reached or each == after
         first = takewhile(lambda base: isinstance(base, Library), each.bases if reached else ())
-        module = module or any(map(_may_be_module, first)) or (reached and Library(MODULE) in each.bases)
+        module = module or any(map(_may_be_module, first))
     return False
 
 
 def _may_be_module(base: Value) -> bool:
     """A class of a library that may be a module, and is no plain mixin."""
-    return isinstance(base, Library) and not is_harmless(base.name) and not NO_MODULE.fits(base.name)
+    return isinstance(base, Library) and (
+        base.name.startswith(OF_LAYERS) or not (is_harmless(base.name) or NO_MODULE.fits(base.name))
+    )
 
 
 def _from_library(m: Evaluator, value: Library, name: str, node: ast.AST) -> Values:

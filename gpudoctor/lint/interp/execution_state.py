@@ -19,7 +19,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
 from gpudoctor.lint.flow.interning import numbered, numbered_from
-from gpudoctor.lint.flow.store import Store
+from gpudoctor.lint.flow.store import Delta, Store
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interface.contents import ancestry
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
@@ -141,6 +141,7 @@ class ExecutionState(AssumedLaunch):
         "max_statements": "Counted against by `statements`.",
         "may_train": "What was read of the program trains somewhere, as it is written; it takes long to ask.",
         "memories": "Calls that may be done again from memory, by what was called.",
+        "narrowed": "Names of which a path knows more since a test has ended the job: what they hold on it, and held.",
         "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
         "project": "The files: read once, whoever asks.",
         "statements": "Counted against the budget.",
@@ -161,6 +162,7 @@ class ExecutionState(AssumedLaunch):
         self.age = self._ages.of
         self.store: Store[Value] = Store(self.age)
         self.followed_loops: set[Hashable] = set()
+        self.narrowed: dict[Hashable, tuple[Values, Values]] = {}
         self.parts: dict[Value, set[Value]] = {}
         self.watched: set[tuple[Value, str]] = set()
         self.statements = self.frame_count = 0
@@ -535,6 +537,7 @@ class ExecutionState(AssumedLaunch):
                 if left:
                     here = union([singleton(b.value, b.condition.difference(answer)) for b in left])
                     self.store.set((scope, name), here, self.age((scope, name)))
+                    self.narrowed[(scope, name)] = (here, values)
 
     def fork(self, path: Condition) -> Fork:
         """Inside, the execution is on this path. What it does there is forgotten, unless it is joined."""
@@ -584,7 +587,18 @@ class ExecutionState(AssumedLaunch):
             # `if rank == 0: … ` with both sides alive: afterwards all ranks are here again.
             path = path.intersection(exit_.path)
         self.path = path
+        if self.narrowed:
+            self._widen_again([side.writes for side in sides])
         self.store.merge([(side.path.difference(path), side.writes) for side in sides], UNBOUND_SET, widened)
+
+    def _widen_again(self, sides: list[Delta[Value]]) -> None:
+        """What was narrowed on one side was not written there: who asks for it behind the join makes the same test as
+        before the branch."""
+        for writes in sides:
+            for key in writes.keys() & self.narrowed.keys():
+                here, before = self.narrowed[key]
+                if writes[key] is here and any(other.get(key) is not here for other in sides):
+                    writes[key] = before
 
     def exit_path(self, depth: int, value: Values = NONE_SET) -> PathExit:
         """End the current path, keeping what it wrote above `depth` layers."""

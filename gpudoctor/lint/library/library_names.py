@@ -68,6 +68,7 @@ PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Proto
 IMPORTS = ("importlib.import_module", "builtins.__import__")
 """What imports a module by a name that is computed."""
 MODULE = "torch.nn.Module"
+OF_LAYERS = "torch.nn."
 """The base of all models. Its constructor calls that of no class after it."""
 _SHOWING_ROOTS = roots("shows")
 _SHOWING = parts("shows")

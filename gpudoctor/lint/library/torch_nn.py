@@ -490,13 +490,13 @@ def _move(call: Call[Module | Wrapper]) -> Values:
     if has_parameters(call.do, module) is not False or has_buffers(call.do, module) is not False:
         use(call, devices, "move", call.argument_places.get("0"))
     call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
-    if devices is not None:
-        put_on(call.do, module.core, devices)
     # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
-    elif call.open_ended or not dtype:
-        put_on(
-            call.do, module.core, singleton(Unknown(Anonymous("moved", call.allocation_site()), "an unknown device"))
-        )
+    if devices is not None or call.open_ended or not dtype:
+        somewhere = singleton(Unknown(Anonymous("moved", call.allocation_site()), "an unknown device"))
+        put_on(call.do, module.core, devices or somewhere)
+        # `for part in net.modules(): part.to(device)`: whichever it is, it is no longer where it was.
+        if (whole := module.core.part_of) is not None and device_of(call.do, whole) != devices:
+            put_on(call.do, whole, somewhere)
     return singleton(module)
 
 

@@ -196,6 +196,24 @@ TESTS = {
             reveal(())  #: ()
         reveal(x)  #: Muon() if args.muon | None if not (args.muon)
         """,
+    "what a branch demands, where the others go on without it": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--sharded", action="store_true")
+        parser.add_argument("--manifest")
+        parser.add_argument("--mode")
+        args = parser.parse_args()
+        mode = args.mode if args.sharded else "plain"
+        if mode == "full":
+            state = "of all"
+        if args.manifest is not None:
+            assert mode != "plain"
+            reveal(mode)  #: setting args.mode
+        if not mode == "full":
+            state = "of one"
+        reveal(state)  \
+        #: 'of one' if not (mode == 'full') | 'of all' if args.sharded and mode == 'full' and mode == 'full'
+        """,
     "asked again, where the paths have met meanwhile": """
         import argparse
         import yaml
