@@ -59,6 +59,10 @@ class CollectiveEffect(Effect):
     """Values of all ranks become one, a sum unless `op` says otherwise."""
     gathers: bool = False
     """Values of all ranks come together, each for itself."""
+    differentiable: bool = False
+    """Gradients flow through it."""
+    passes_gradients: Parameter = ""
+    """The parameter that asks for that."""
     drops_padding: bool = False
     """Of what it gathers, samples are left out that were repeated to make the shares of all ranks equal."""
     hands_on: bool = False

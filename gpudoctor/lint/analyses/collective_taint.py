@@ -12,8 +12,8 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.group import Group, group_of
 from gpudoctor.lint.domain.symbols import Length, Operation, Widened
-from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor, tensors_in
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor, TensorOrigin, tensors_in
+from gpudoctor.lint.domain.value import FALSE, NONE, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.interface.hooks import HOOKS, answers
@@ -65,9 +65,9 @@ def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> 
     """A collective has written into `target`."""
     only = single_of(target)
     if isinstance(only, Tensor):
-        set_marks(call.do, only, _marks(call, effect, only))
+        set_marks(call.do, only, _marks(call, effect, only, call.given(effect.sends)))
     elif isinstance(only, ListOf):
-        marks = _marks(call, effect, None)
+        marks = _marks(call, effect, None, call.given(effect.sends))
         for each in flatten(call.do, [only]):
             if isinstance(each, Tensor):
                 set_marks(call.do, each, marks)
@@ -77,7 +77,19 @@ def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> 
             call.do.set_flag(only, ContainerState.gathered)
 
 
-def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[Mark]:
+def gathered(call: Call, effect: CollectiveEffect, sent: Values | None) -> Values | None:
+    """What a collective returns for a tensor that surely has a graph, which the result has lost; else None."""
+    marks = [] if effect.writes else _marks(call, effect, None, sent)
+    if not marks:
+        return None
+    place = call.place
+    made = Tensor(call.allocation_site(), place, call.label, TensorOrigin.OTHER, graph=False)
+    set_marks(call.do, made, marks)
+    call.do.set_flag(made, TensorState.reduced)
+    return singleton(made)
+
+
+def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None, sent: Values | None) -> list[Mark]:
     label = target.label if target is not None else call.label
     found: list[Mark] = []
     # Scaled in place before, it is no average of this rank any more.
@@ -88,13 +100,18 @@ def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[
     if effect.adds_up and effect.result_on:
         found.append(Mark(MarkKind.ON_ONE_RANK, call.place, label, call.given(effect.result_on)))
     to_all = effect.gathers and not effect.result_on and not effect.objects
-    if to_all and not call.do.evaluating:
-        sent = call.given(effect.sends) or ()
+    if to_all and sent is not None and not call.do.evaluating and _cuts(call, effect):
         cut = [each for each in sent if each.graph is True and not each.doubtful]
         # Of one of several models all outputs are.
         if cut and len(cut) == len(sent):
             found.append(Mark(MarkKind.WITHOUT_GRAPH, call.place, cut[0].label))
     return found
+
+
+def _cuts(call: Call, effect: CollectiveEffect) -> bool:
+    """No gradient flows through it."""
+    asked = call.given(effect.passes_gradients) if effect.passes_gradients else None
+    return not effect.differentiable and (asked is None or asked.single == FALSE)
 
 
 def _adds(call: Call) -> bool:
@@ -112,6 +129,13 @@ def put_back(do: LibraryContext, gathered: ListOf, *_: Values) -> None:
     more = do.state(gathered, ContainerState.more)
     if more is not None:
         do.set_state(gathered, ContainerState.more, more.map(lambda each: without(each, MarkKind.WITHOUT_GRAPH)))
+
+
+def give_graph(do: LibraryContext, tensor: Tensor) -> None:
+    """The rank's own, which has its graph, is written into what came from all ranks."""
+    marks = marks_of(do, tensor)
+    if any(isinstance(mark, Mark) and mark.kind is MarkKind.WITHOUT_GRAPH for mark in marks):
+        set_marks(do, tensor, [])
 
 
 def without(value: Carrier, kind: MarkKind) -> Carrier:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import chain
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.analyses.collective_taint import gathered
 from gpudoctor.lint.domain.abstract_state import (
     NO,
     PROCESS,
@@ -190,7 +191,9 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
     # `gather_for_metrics((preds, labels))` gives back as many as it got.
     given = single_of(subject)
     items = known_items(call.do, given) if isinstance(given, TupleOf) else None
-    return singleton(TupleOf(tuple(singleton(made) for _ in items))) if items else singleton(made)
+    if items:
+        return singleton(TupleOf(tuple(gathered(call, effect, each) or singleton(made) for each in items)))
+    return gathered(call, effect, subject) or singleton(made)
 
 
 def _is_spread(call: Call, effect: CollectiveEffect) -> bool:

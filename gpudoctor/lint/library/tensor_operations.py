@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.analyses.collective_taint import after_operator
+from gpudoctor.lint.analyses.collective_taint import after_operator, give_graph
 from gpudoctor.lint.analyses.extents import extent_of_sum, of_extent
 from gpudoctor.lint.analyses.forward_body import check_meeting
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
@@ -151,6 +151,7 @@ def _parts(do: LibraryContext, tensor: Tensor, node: ast.AST) -> Values:
 def _written_into(do: LibraryContext, tensor: Tensor, index: Values, new: Values) -> None:
     """`batch["x"] = x.cuda()`: what it was read as no longer holds."""
     do.set_flag(tensor, TensorState.rewritten)
+    give_graph(do, tensor)
     # `for name in losses: losses[name] = reduce(losses[name])` leaves none of them as it was.
     if _names_any_entry(do, index.single, tensor) and not tensors.shards_in(do, [*new]):
         do.set_flag(tensor, TensorState.reduced)

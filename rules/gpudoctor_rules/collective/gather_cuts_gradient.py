@@ -29,6 +29,7 @@ CPU ranks with torch 2.13.
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import CrashText, Findings, Program, Rule
@@ -52,14 +53,17 @@ class GatherCutsGradient(Rule):
 
     def in_code(self, program: Program) -> Findings:
         # Alone, nothing is gathered.
+        passing = {each.location: each.effect.passes_gradients for each in program.events(Collective)}
         for event in program.events(Backward):
             for mark in sorted(event.cuts, key=lambda each: each.place):
+                option = passing.get(mark.place)
+                passed = f"`{option}=True`" if option else "`torch.distributed.nn.functional.all_gather`"
                 yield self.found(
                     # Everything that follows is right, if what was gathered had a graph.
                     at=mark.place,
                     message=f"What is gathered here has no graph: in the loss, {name_of(mark, 'it')} counts as a "
                     "constant on every rank, and the gradient that should flow through it is missing.",
                     remedy="Put the rank's own tensor back in its place, `gathered[dist.get_rank()] = ...`, or gather "
-                    "with `torch.distributed.nn.functional.all_gather`.",
+                    f"with {passed}.",
                     because=[("the loss that is made of it is backpropagated here", event.location)],
                 )
