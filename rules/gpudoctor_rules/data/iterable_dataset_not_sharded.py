@@ -110,11 +110,17 @@ class IterableDatasetNotSharded(Rule):
             loader.place,
             "Every rank trains on all of this stream: nothing gives each of them its part, so more GPUs do not shorten "
             "the epoch.",
-            remedy="Split it where it is loaded, by a function of datasets' module for distributed training: "
+            remedy=_SHARE_OF_RAY
+            if "ray" in program.frameworks
+            else "Split it where it is loaded, by a function of datasets' module for distributed training: "
             "`split_dataset_by_node(stream, rank=dist.get_rank(), world_size=dist.get_world_size())`.",
             because=[("the stream is loaded here", source.location), *where_averaged(averaged)],
         )
 
 
+_SHARE_OF_RAY = (
+    'Give the dataset to `TorchTrainer(..., datasets={"train": dataset})`, and go over '
+    '`ray.train.get_dataset_shard("train")` in the workers.'
+)
 _ENOUGH = 3
 """Different batches that must have been alike on all ranks."""
