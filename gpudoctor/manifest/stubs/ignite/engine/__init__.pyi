@@ -34,7 +34,7 @@ class Engine:
         self.state.dataloader = data
         self._fire(Events.STARTED, 0)
         # `run(loader, **settings)`
-        for epoch in range(self.state.max_epochs if surely(max_epochs is None) else max_epochs):
+        for epoch in range(1 if surely(max_epochs is None) else max_epochs):
             self.state.epoch = epoch
             self._fire(Events.EPOCH_STARTED, epoch)
             for count, batch in enumerate(data):

@@ -33,3 +33,9 @@ class TensorboardLogger:
 class WandBLogger:
     @starts_logger(mode="mode", shared_by="group | settings")
     def __init__(self, *args, mode=None, group=None, settings=None, **more): ...
+
+@followed()
+class FastaiLRFinder:
+    # What the block of `with` is given is the trainer itself.
+    def attach(self, trainer, to_save, *args, **more):
+        return trainer
