@@ -20,7 +20,8 @@ from gpudoctor.lint.domain.function import BoundMethod, Method
 from gpudoctor.lint.domain.heuristics import NORMALISED
 from gpudoctor.lint.domain.module import InnerModules, Module, StateDict, Wrapper, any_part
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import Attribute, EachOf, Item, MethodResult, ParameterName
+from gpudoctor.lint.domain.provenance import whole_of
+from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -33,7 +34,6 @@ from gpudoctor.lint.domain.value import (
     Values,
     constant_of,
     single_of,
-    term_of,
     text_of,
 )
 from gpudoctor.lint.events.knowledge import Escape
@@ -79,7 +79,10 @@ def _layer(call: Call) -> Values:
         extent = source.extent if source is not None else None
         origin = TensorOrigin.PARAMETER
         return singleton(made(call.do, call.place, call.label, origin, device=device, graph=graph, extent=extent))
-    children = [value for value in parts_given(call) if value.is_model]
+    given = parts_given(call)
+    if last in layers("holds"):
+        given = [part_of(call.do, whole) if (whole := whole_of(value)) is not None else value for value in given]
+    children = [value for value in given if value.is_model]
     # An average of a model's weights is a copy: what happens to it happens to no layer of the model.
     children = [] if last.startswith("ModelEma") else children
     # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
@@ -628,11 +631,8 @@ def _one_part(call: Call[InnerModules]) -> Values:
 @MODELS.method(Unknown, "parameters", "named_parameters", "requires_grad_", *INNER_MODULES)
 def _of_unseen_part(call: Call) -> Values:
     """`resnet.layer1.parameters()`, of a model whose class a library has: what has parameters there is a part."""
-    whole: Value | None = call.receiver
-    while isinstance(step := whole if isinstance(whole, Method) else term_of(whole), (Method, Attribute, Item, EachOf)):
-        whole = step.receiver if isinstance(step, Method) else step.of
-    core = whole.core if whole is not None else None
-    if not isinstance(core, Module):
+    core = whole_of(call.receiver)
+    if core is None:
         return NOT_ANSWERED
     label = call.label.rpartition(".")[0]
     part = Module(("part", call.receiver), call.place, label, made_by="a part of a module")

@@ -5,7 +5,8 @@
 Training on several GPUs starts the program once for each GPU; each such process is called a rank.
 `DistributedDataParallel`, which `accelerator.prepare` also gives back, prepares the averaging of gradients in its own
 `forward`. A call of `model.module(x)`, of `accelerator.unwrap_model(model)`, of a method of the inner model, or of the
-variable from before the wrap runs the inner model alone. No error is raised: `backward()` fills the gradients of this
+variable from before the wrap runs the inner model alone; and where a list of layers was wrapped, the model that holds
+them does not go through the wrapper either. No error is raised: `backward()` fills the gradients of this
 rank, nothing is averaged, and the ranks drift apart. With `DataParallel` the same call uses one GPU and leaves the
 others idle. The Trainer of Transformers hands the wrapper to `compute_loss` as `model`; `self.model` is the bare one.
 Fabric's wrapper refuses such a method: `RuntimeError: You are calling the method ... from outside the model`. What
@@ -143,7 +144,8 @@ class WrapperBypassed(Rule):
                 if any(begin_alike(missed.location, place) for missed in program.events(AttributeMissed)):
                     continue
                 # Backward for the gradients of inputs, as in an attack, changes no weights.
-                if stepped_after(program, backward, call.module.core) is not None:
+                within = call.module.core in program.within(wrap.inner)
+                if stepped_after(program, backward, call.module.core if within else wrap.inner.core) is not None:
                     told.add(place)
                     unusual = bool(program.unusual(place, (call.location,)))
                     yield unusual, self._finding(program, call, wrap, place)
@@ -250,12 +252,22 @@ def _wrap_before(program: Program, call: Forward) -> Wrapping | None:
         wrap
         for wrap in wrappings(program)
         if wrap.at.order < call.order and not wrap.at.condition.excludes(call.condition)
-        if wrap.kind in kinds and wrap.wrapper != wrap.inner and module in program.within(wrap.inner)
+        if wrap.kind in kinds and wrap.wrapper != wrap.inner and _shares(program, module, wrap)
         if not _is_dropped(program, wrap)
     ]
     # A wrap under a switch that this call does not share may never have happened here; one of several has.
     sure = call.condition.implies_one_of([where_nothing_is_raised(wrap.at.condition) for wrap in made])
     return made[0] if sure else None
+
+
+def _shares(program: Program, module: Module, wrap: Wrapping) -> bool:
+    """The module is a part of what is wrapped; or layers of it were wrapped apart from it, in a list of their own."""
+    inside = program.within(wrap.inner)
+    if module in inside:
+        return True
+    whole = program.within(module)
+    # `net.encoder = DDP(net.encoder)` runs through the wrapper.
+    return wrap.inner.core not in whole and not inside.isdisjoint(whole)
 
 
 def _is_dropped(program: Program, wrap: Wrapping) -> bool:
