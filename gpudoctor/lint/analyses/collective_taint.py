@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.group import Group, group_of
 from gpudoctor.lint.domain.symbols import Length, Operation, Widened
-from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor, TensorOrigin, tensors_in
+from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor, tensors_in
 from gpudoctor.lint.domain.value import FALSE, NONE, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
@@ -82,8 +82,8 @@ def gathered(call: Call, effect: CollectiveEffect, sent: Values | None) -> Value
     marks = [] if effect.writes else _marks(call, effect, None, sent)
     if not marks:
         return None
-    place = call.place
-    made = Tensor(call.allocation_site(), place, call.label, TensorOrigin.OTHER, graph=False)
+    own = tensors_in(sent or ())[0]
+    made = Tensor(call.allocation_site(), call.place, call.label, own.origin, own.device, graph=False)
     set_marks(call.do, made, marks)
     call.do.set_flag(made, TensorState.reduced)
     return singleton(made)
