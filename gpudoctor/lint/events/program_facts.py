@@ -91,6 +91,8 @@ class AsStarted:
     alone: bool = False
     """One of them starts `python` itself, which is told no `RANK`; by `srun` or `mpirun` it may do so several times."""
     given: Mapping[str, str | bool] = field(default_factory=dict)
+    words: tuple[str, ...] | None = None
+    """All that each of them has behind the name of the program, where that is known and the same."""
     configured: Mapping[str, str] = field(default_factory=dict)
     """What the settings files of the launcher say, by their keys, with `engine.` before those of DeepSpeed."""
     complete: bool = False

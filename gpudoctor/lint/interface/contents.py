@@ -622,11 +622,19 @@ def find_in_class(do: LibraryContext, cls: Class, name: str, after: Value | None
     return None
 
 
+def annotated_with(annotation: ast.expr) -> str:
+    """`Type` of `typing.Type[Net]`."""
+    node = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def fields_of(cls: Class) -> Iterator[str]:
     """The annotated names of a class and its bases, those of the bases first."""
     for each in reversed(list(ancestry(cls))):
-        fields = (statement.target for statement in each.node.body if isinstance(statement, ast.AnnAssign))
-        yield from (target.id for target in fields if isinstance(target, ast.Name))
+        for statement in each.node.body:
+            match statement:
+                case ast.AnnAssign(ast.Name(name), annotation) if annotated_with(annotation) != "ClassVar":
+                    yield name
 
 
 def find_method(do: LibraryContext, value: Value, name: str) -> Values | None:

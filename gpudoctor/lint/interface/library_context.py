@@ -140,6 +140,9 @@ class Launch(Protocol):
         """What the program gets for an option with these names, where what starts it is known: text, or True for a
         switch."""
 
+    words: tuple[str, ...] | None
+    """All that the program gets behind its name, where what starts it is known."""
+
     configured: Mapping[str, str]
     """What the settings files of the launcher say, by their keys: `distributed_type`, `engine.fp16.enabled`."""
 

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, Function, Instance, ProjectModule
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton, text_of
-from gpudoctor.lint.interface.contents import ancestry, find_in_class
+from gpudoctor.lint.interface.contents import ancestry, annotated_with, find_in_class
 from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import member, resolved
@@ -73,7 +73,7 @@ def _fields(m: Evaluator, cls: Class) -> Iterator[tuple[str, Class | None]]:
         scope = _module_of(m, each)
         for statement in each.node.body:
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                if _named(statement.annotation) in _NOT_CHOSEN:
+                if annotated_with(statement.annotation) in _NOT_CHOSEN:
                     continue
                 inner = annotated_class(m, statement.annotation, scope) if scope is not None else None
                 yield statement.target.id, inner if inner is not None and has_fields(inner) else None
@@ -95,12 +95,6 @@ def _chosen(m: Evaluator, cls: Class) -> Iterator[tuple[str, Class | None, Value
     for each in (*taken, *names.kwonlyargs):
         inner = annotated_class(m, each.annotation, init.scopes[-1]) if each.arg not in known else None
         yield each.arg, inner if inner is not None and not _is_open(inner) else None, known.get(each.arg)
-
-
-def _named(annotation: ast.expr) -> str:
-    """`Type` of `typing.Type[Net]`."""
-    node = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _module_of(m: Evaluator, cls: Class) -> Hashable | None:

@@ -30,7 +30,15 @@ from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Va
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interface.contents import ancestry, described_by, find_in_class, hidden_in, possible_pairs, set_item
+from gpudoctor.lint.interface.contents import (
+    ancestry,
+    described_by,
+    find_in_class,
+    hidden_in,
+    new_dict,
+    possible_pairs,
+    set_item,
+)
 from gpudoctor.lint.interface.library_call import NOT_ANSWERED, Call
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import member
@@ -344,10 +352,28 @@ def _through_descriptor(m: Evaluator, receiver: Value, found: Value, node: ast.A
     return m.call(getter, given, node)
 
 
+_OF_EACH_CLASS = ("__module__", "__doc__", "__qualname__", "__dict__", "__weakref__")
+_OF_DATACLASSES = ("__init__", "__repr__", "__eq__", "__hash__", "__match_args__", "__dataclass_fields__")
+
+
+def _own_of_class(m: Evaluator, cls: Class, node: ast.AST) -> Values:
+    """`cls.__dict__`, which nobody can write into: what the class has itself, none of its bases."""
+    unknown = m.unknown(node, "what Python keeps in a class")
+    kept = [*_OF_EACH_CLASS, *(_OF_DATACLASSES if cls.is_dataclass else ())]
+    given = (each.keywords for each in cls.node.decorator_list if isinstance(each, ast.Call))
+    if any(each.arg == "slots" for keywords in given for each in keywords):
+        kept.append("__slots__")
+    own = {name: values for name in m.names_of(cls.scope) if (values := m.own_attribute(cls.scope, name)) is not None}
+    entries = {**dict.fromkeys(kept, unknown), **own}
+    return new_dict(m, [(singleton(Const(name)), values) for name, values in entries.items()], node, exact=cls.complete)
+
+
 def _from_class(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values:
     found = find_in_class(m, cls, name)
     if found is None and name in NAMES:
         return singleton(Const(cls.label))
+    if found is None and name == "__dict__":
+        return _own_of_class(m, cls, node)
     if found is None and name == "__module__" and (file := m.project.module_of(cls.place.path)) is not None:
         return singleton(Const(file.name))
     if found is None and cls.metaclass is not None:

@@ -287,7 +287,7 @@ def _is_given_less(m: Evaluator, function: Function, arguments: Arguments, once:
         return True
     # `create("RTDETR")` makes a "PResNet" on the way: each time another entry of a table, of which there are so many.
     for name, new in given[:1] if len(around) < MAX_WRAPPED else ():
-        is_name = new.single is not None and bool(text_of(new.single) or new.single.is_setting)
+        is_name = new.single is not None and bool(text_of(new.single) or new.single.config)
         if is_name and new not in [m.store.get((frame.scope, name)) for frame in around]:
             return True
     defaults = dict(zip(names[::-1], function.defaults[::-1], strict=False))

@@ -73,7 +73,8 @@ def execute(
     budget = Budget(min(MAX_SECONDS, left.left), min(MAX_EVALUATIONS, left.steps))
     for _ in range(attempts):
         m = Interpreter(project, world, known)
-        m.budget, m.given, m.or_spawn = budget, start.started.given, or_spawn
+        m.budget, m.or_spawn = budget, or_spawn
+        m.given, m.words = start.started.given, start.started.words
         m.leaves_out_the_rest = start.started.left_out
         m.configured, m.tasks_of = start.started.configured, start.started.tasks_of
         m.sizes = _sizes_of(start.started) if world is LaunchWorld.TORCHRUN else {}

@@ -95,6 +95,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "sizes": "How many processes and machines there are, where what starts the program says so.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
         "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
+        "words": "All that the program is given behind its name, where what starts it says so.",
         "written_there": "The trees of texts that are executed, in the place of code of a library, by where.",
     }
 
@@ -121,6 +122,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.beside: set[str] = set()
         self.handed_over: dict[Value, None] = {}
         self.given: Mapping[str, str | bool] = {}
+        self.words: tuple[str, ...] | None = None
         self.leaves_out_the_rest = False
         self.configured: Mapping[str, str] = {}
         self.sizes: Sizes = {}

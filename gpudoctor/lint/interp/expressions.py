@@ -223,6 +223,8 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
     # `DEFAULTS | given` holds what `{**DEFAULTS, **given}` does.
     if isinstance(op, ast.BitOr) and isinstance(left, DictOf):
         return new_dict(m, [(None, singleton(left)), (None, singleton(right))], node)
+    if isinstance(left, ListOf) and isinstance(right, ListOf) and (method := _ON_SETS.get(type(op))) is not None:
+        return m.call(m.attribute(left, method, node), Arguments((singleton(right),)), node)
     if isinstance(op, ast.Mult):
         for sequence, times in ((left, right), (right, left)):
             if isinstance(sequence, (TupleOf, ListOf)) and not times.divergence:
@@ -234,6 +236,11 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
     if isinstance(op, ast.Mod) and right == Const(1) and left.divergence & Divergence.BATCH_INDEX:
         return singleton(Const(0))
     return singleton(_mixed(op, left, right, m.text(node, 40)))
+
+
+_ON_SETS: dict[type[ast.operator], str] = {
+    ast.BitOr: "union", ast.BitAnd: "intersection", ast.BitXor: "symmetric_difference", ast.Sub: "difference"
+}  # fmt: skip
 
 
 def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:

@@ -52,7 +52,7 @@ def programs_of(
     programs = _in_worlds(start, project, launch)
     # `--compute-stats` in the only script that starts it: it is there for more than that.
     if started.given and programs and all(each.untaken and not each.trained_at for each in programs):
-        freely = replace(start, started=replace(started, given={}))
+        freely = replace(start, started=replace(started, given={}, words=None))
         others = _in_worlds(freely, project, launch)
         if any(each.trained_at for each in others):
             start, programs = freely, others

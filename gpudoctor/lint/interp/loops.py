@@ -151,14 +151,34 @@ def run_while(m: Evaluator, node: ast.While) -> None:
     if holds is True and m.listener is not None:
         m.listener.repeats_for_ever()
 
-    def again() -> bool | Literal:
+    def again() -> bool | Literal | None:
         test = truthiness.ask(m, node.test)
         # A test of the counter has another answer in each round.
         if isinstance(test, Literal) and not test.atom.divergence & Divergence.BATCH_INDEX:
             m.path = m.path.conjoined_with(test)
         return test
 
+    if _counts_few(m, node):
+        rounds = [again] * (MAX_UNROLLED + 1)
+        with m.speculative() as run:
+            ends = _FollowedLoop(m, node, [], None, alike=False).follow(rounds)
+        if ends and run.returned:
+            _FollowedLoop(m, node, [], None, alike=False).follow(rounds)
+            return
     _FollowedLoop(m, node, [], None, alike=True).follow([again, again], endless=isinstance(node.test, ast.Constant))
+
+
+def _counts_few(m: Evaluator, node: ast.While) -> bool:
+    """`while i < len(words)`, of which the body changes `i`, and both are numbers that are near to each other."""
+    match node.test:
+        case ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], [limit]):
+            stored = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+            if not any(each.id == name and isinstance(each.ctx, ast.Store) for each in stored):
+                return False
+            with m.speculative():
+                begin, end = (int_of(m.evaluate(each).single) for each in (node.test.left, limit))
+            return begin is not None and end is not None and abs(end - begin) <= MAX_UNROLLED
+    return False
 
 
 class _FollowedLoop:
@@ -194,8 +214,9 @@ class _FollowedLoop:
         self._took = 0
         self._returned = len(m.frame.exits)
 
-    def follow(self, rounds: list[_RoundStart], endless: bool = False) -> None:
-        """Each of the rounds in turn, then the `else`; nothing but `break` and `return` ends an `endless` loop."""
+    def follow(self, rounds: list[_RoundStart], endless: bool = False) -> bool:
+        """Each of the rounds in turn, then the `else`; nothing but `break` and `return` ends an `endless` loop. Tells
+        whether there is surely no further round."""
         m, times = self._m, self._times
         # The one round of a loop that is repeated is none of its first ones: counters have counted.
         first = 1 if self._alike and _is_repeated(m, self._node) else 0
@@ -225,6 +246,7 @@ class _FollowedLoop:
         m.join(self._base, self._ends)
         if not m.unreachable:
             m.path = self._base
+        return self._goes_on is False
 
     @property
     def _is_left(self) -> bool:

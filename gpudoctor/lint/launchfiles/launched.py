@@ -12,7 +12,7 @@ from gpudoctor.diagnostic import Edit, Fix, Location, Safety
 from gpudoctor.lint.events.program_facts import AsStarted, ProgramFacts
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
 from gpudoctor.lint.launchfiles.reading import found_from, names_of
-from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+from gpudoctor.lint.launchfiles.shell_words import Hole, ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart, StartedBy, is_option
 from gpudoctor.lint.source.launch_names import is_of_editor
 from gpudoctor.record import dataclass, field, replace
@@ -364,17 +364,32 @@ def _agreed(
         several=all(several),
         alone=any(each.launcher is StartedBy.PYTHON for each in starts),
         given=_common(given),
+        words=_same({_words_of(each) for each in starts}),
         configured=_common([configured[id(each)] for each in starts]),
         complete=not any(word.open for each in starts for word in each.arguments) and _alike(given),
         surely=all(map(_surely_in_several, starts)),
-        processes=counts.pop() if len(counts) == 1 else None,
-        per_node=nodes.pop() if len(nodes) == 1 else None,
+        processes=_same(counts),
+        per_node=_same(nodes),
         for_each_gpu=all(map(_for_each_gpu, starts)),
-        gpus=shown.pop() if len(shown) == 1 else None,
+        gpus=_same(shown),
         differs=differs,
         of_one=of_one,
         tasks_of=starts[0].tasks_of if all(several) and len({each.tasks_of for each in starts}) == 1 else "",
     )
+
+
+def _same(found: set[T | None]) -> T | None:
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _words_of(start: ProgramStart) -> tuple[str, ...] | None:
+    """All that the program is given, with what it is where nothing is set from outside."""
+    words = start.arguments
+    # `"$@"` at the end of a script that is given nothing itself.
+    if words and words[-1].parts in ((Hole("@"),), (Hole("*"),)):
+        words = words[:-1]
+    texts = [text for each in words if (text := each.usual) is not None]
+    return tuple(texts) if len(texts) == len(words) else None
 
 
 def _alike(given: Sequence[Mapping[str, object]]) -> bool:

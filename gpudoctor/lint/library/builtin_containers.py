@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import chain
 from operator import methodcaller
 
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
@@ -13,7 +14,7 @@ from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, 
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import EachOf, Item
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, constant_of, int_of, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, constant_of, int_of, single_of, text_of
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.events.training_step import Accumulated
 from gpudoctor.lint.flow.condition import ALWAYS, Condition
@@ -229,6 +230,28 @@ def _extend(call: Call[ListOf]) -> Values:
         if isinstance(other, ListOf) and call.do.flag(other, ContainerState.by_rank) is not NO:
             call.do.set_flag(call.receiver, ContainerState.by_rank)
     return singleton(NONE)
+
+
+_OF_SETS: dict[str, Callable[..., frozenset[Values]]] = {
+    "union": frozenset.union,
+    "intersection": frozenset.intersection,
+    "difference": frozenset.difference,
+    "symmetric_difference": frozenset.symmetric_difference,
+}
+
+
+@MODELS.method(ListOf, *_OF_SETS)
+def _of_sets(call: Call[ListOf]) -> Values:
+    """`MODELS | EXPERIMENTS`, `names - {"bias"}`: a new set, where all is known of each."""
+    given = [known_items(call.do, single_of(each)) for each in (singleton(call.receiver), *call.args)]
+    every = [items for items in given if items is not None]
+    if len(every) < len(given) or not all(is_key(each.single) for items in every for each in items):
+        return NOT_ANSWERED
+    kept = reduce(_OF_SETS[call.name], map(frozenset, every))
+    items = [each for each in dict.fromkeys(chain(*every)) if each in kept]
+    made = new_list(call.do, items, call.node, kind="set")
+    _note_set(call.do, made, items)
+    return made
 
 
 @MODELS.method(ListOf, "pop", "remove", "discard")

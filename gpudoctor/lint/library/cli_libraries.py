@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.function import (
     Class,
     Commands,
     Function,
+    Instance,
     Library,
     Namespace,
     class_of,
@@ -129,6 +130,10 @@ def _run_command(call: Call) -> Values:
     """A function becomes the command line: its parameters are settings, also those that have a default."""
     # fire calls it `component`, absl `main`, simple_parsing `config_class`.
     names = ("component", "main", "components", "config_class")
+    usual = single_of(call.keywords.get("default"), Instance)
+    if usual is not None:
+        _make_options(call, usual)
+        return singleton(usual)
     given = next((values for name in names if (values := call.arg(0, name)) is not None), None)
     if given is None and call.name in ("fire.Fire", "jsonargparse.CLI"):
         started = _start_one(call, call.do.modules.own_functions())
@@ -137,6 +142,17 @@ def _run_command(call: Call) -> Values:
     if started is not None and started.all(lambda value: not isinstance(value, Unknown)):
         return started
     return call.unknown(Anonymous("configuration", call.name), "a configuration", config=True)
+
+
+def _make_options(call: Call, owner: Instance, inside: tuple[Instance, ...] = ()) -> None:
+    """`tyro.cli(Config, default=config)`: what a field of it is, or of an object in it, is so by default."""
+    for name in call.do.names_of(owner):
+        held = call.do.own_attribute(owner, name)
+        only = single_of(held)
+        if isinstance(only, Instance) and only not in (*inside, owner):
+            _make_options(call, only, (*inside, owner))
+        elif isinstance(only, Const) and only != NONE:
+            call.do.set_own_attribute(owner, name, option(call, name, held))
 
 
 @MODELS.callable("gpudoctor.manifest.effects.class_in_settings")

@@ -126,6 +126,12 @@ def _part_of_module(do: LibraryContext, module: Unknown, name: str, node: ast.AS
     return do.for_each_value(modules, lambda each: do.attribute(each, name, node), node) if modules else None
 
 
+def is_module(value: Value) -> bool:
+    """A module of the project, also one of which nothing is known but that it was imported."""
+    term = value.term
+    return isinstance(value, ProjectModule) or (isinstance(term, CallResult) and term.function in IMPORTS)
+
+
 @MODELS.callable("monai.utils.optional_import", "monai.utils.module.optional_import")
 def _optional_import(call: Call) -> Values:
     """`fire, has_fire = optional_import("fire")`: a module, or what it has under `name`, and whether it is there."""
@@ -167,7 +173,9 @@ def _modules(call: Call, name: Value, before: str) -> list[str]:
     start, middle, end = _pattern(name)
     start = f"{before}{start}" if start.startswith(".") else start
     package, _, prefix = start.rpartition(".")
-    if not package or middle is None:
+    # `f"{package}.{folder}.{module}"`: which folders there are between is not known, either.
+    deeper = isinstance(middle, Text) and any("." in (text_of(each) or "") for each in middle.parts)
+    if not package or middle is None or deeper:
         return []
     names = [each for each in _all_below(call.do, package, end) if each.startswith(prefix) and each.endswith(end)]
     usual = text_of(default_of(call.do, middle))
@@ -330,6 +338,8 @@ def _followed(call: Call, owner: Values, path: Sequence[str]) -> Values:
 def member_named_by(do: LibraryContext, module: Value, name: Value | None, call: Call) -> Values | None:
     """`getattr(module, setting)`: what it is by default, else any class that the module defines."""
     usual = text_of(default_of(do, name))
+    if isinstance(module, Unknown):
+        return _part_of_module(do, module, usual, call.node) if usual is not None else None
     if usual is not None and _may_be(do, name, usual):
         found = do.own_attribute(module.scope, usual) if isinstance(module, ProjectModule) else None
         if found is None and isinstance(module, ProjectModule) and do.modules.has_module(f"{module.name}.{usual}"):

@@ -59,7 +59,7 @@ from gpudoctor.lint.interface.contents import (
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.builtin import unknown
-from gpudoctor.lint.library.dynamic_import import member_named_by, method_named_by
+from gpudoctor.lint.library.dynamic_import import is_module, member_named_by, method_named_by
 from gpudoctor.lint.library.hidden_ranks import hide_rank, holds_rank
 from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
 from gpudoctor.lint.library.unread_code import note_escape
@@ -114,7 +114,8 @@ def _is_tensor(call: Call) -> Values:
 def _ask_kind(call: Call, asked: Values, of: Values) -> Values:
     """Whether something is of one of these kinds."""
     kinds = flatten(call.do, list(of))
-    answers = asked.restrict(call.do.path).map(lambda value: _is_one_of(call.do, value, kinds))
+    asks = _is_derived if call.name == "builtins.issubclass" else _is_a
+    answers = asked.restrict(call.do.path).map(lambda value: _any_of([asks(call.do, value, kind) for kind in kinds]))
     if answers.single == FALSE:
         _note_missed(call, asked.single, frozenset(map(library_name_of, kinds)))
     if answers.all(lambda answer: answer != NONE):
@@ -138,12 +139,25 @@ def _note_missed(call: Call, model: Value | None, kinds: frozenset[str]) -> None
         call.emit(WrapperMissed, module=model, kinds=kinds)
 
 
-def _is_one_of(do: LibraryContext, value: Value, kinds: list[Value]) -> Value:
+def _any_of(answers: list[bool | None]) -> Value:
     """TRUE, FALSE, or NONE where it is not known."""
-    answers = [_is_a(do, value, kind) for kind in kinds]
     if True in answers:
         return TRUE
     return FALSE if answers and all(answer is False for answer in answers) else NONE
+
+
+def _is_derived(do: LibraryContext, cls: Value | None, kind: Value) -> bool | None:
+    """A class derives from this one, or is it."""
+    if not isinstance(cls, Class):
+        return None
+    if isinstance(kind, Class):
+        return kind in ancestry(cls) or (False if cls.complete else None)
+    name = library_name_of(kind)
+    if name in cls.library_bases or name == "builtins.object":
+        return True
+    # Of `collections.abc.Iterable` is what has its methods.
+    plain = cls.complete and not cls.library_bases and name.startswith(("builtins.", "torch."))
+    return False if plain else None
 
 
 def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
@@ -264,6 +278,11 @@ def _answer(known: bool | None) -> Value:
 def _hasattr(call: Call) -> Values:
     given, name = (call.args[0], call.text(1, "name")) if len(call.args) > 1 else (None, None)
     here = given.restrict(call.do.path) if given is not None else None
+    if here is not None and name is None and here.are(ProjectModule):
+        # A setting names it: what it is by default, as `getattr` takes it.
+        usual = text_of(default_of(call.do, call.args[1].single))
+        if usual is not None:
+            return here.map(lambda module: TRUE if _has(call, module, usual) else FALSE)
     if here is not None and name is not None:
         by_rank = _set_on_some_ranks(call, here.single, name)
         if by_rank is not None:
@@ -315,6 +334,8 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
             return False
         case Namespace():
             return declares(call.do, value, name) or None
+        case ProjectModule():
+            return not call.do.attribute(value, name, call.node).has(Unknown) or None
         case Class():
             above = (value, *([value.metaclass] if value.metaclass is not None else []))
             if hasattr(type, name) or any(find_in_class(call.do, each, name) for each in above):
@@ -340,8 +361,7 @@ def _since_sharded(call: Call, value: Module, name: str) -> bool:
 @MODELS.callable("builtins.getattr", "builtins.object.__getattribute__")
 def _getattr(call: Call) -> Values:
     value, name = (call.args[0], call.text(1, "name")) if len(call.args) > 1 else (None, None)
-    owners = (ProjectModule, Instance)
-    if value is not None and name is None and value.are(*owners):
+    if value is not None and name is None and value.all(lambda each: isinstance(each, Instance) or is_module(each)):
         # One of several modules: what is asked of each is its own.
         return call.do.for_each_value(value, lambda each: _member(call, each), call.node)
     if value is not None and name is None and 1 < len(call.args[1].restrict(call.do.path)) <= MAX_NAMES:
@@ -577,6 +597,8 @@ def _vars(call: Call) -> Values:
     # `vars(models)[name]`
     if isinstance(call.first, ProjectModule):
         return singleton(call.first)
+    if isinstance(call.first, Class):
+        return call.do.attribute(call.first, "__dict__", call.node)
     # `vars(args).update(config)`
     note_opened(call.do, call.args[0] if call.args else ())
     made = Unknown(CallResult("builtins.vars", call.args), "attributes as a dictionary", call.written, config=True)

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ModuleState, ObjectState
 from gpudoctor.lint.domain.constant_folding import substituted
-from gpudoctor.lint.domain.container import DictOf, ListOf
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import (
     BoundMethod,
     ContextManager,
@@ -199,7 +199,16 @@ def _numbers(do: LibraryContext, place: Location) -> Values:
 
 @MODELS.name("sys.argv")
 def _argv(do: LibraryContext, place: Location) -> Values:
-    return singleton(Unknown(Setting("argv"), "the command line", "sys.argv", config=True))
+    words = do.launch.words
+    if words is None:
+        return singleton(Unknown(Setting("argv"), "the command line", "sys.argv", config=True))
+    made = ListOf("sys.argv", place, "sys.argv")
+    if do.state(made, ContainerState.items) is None and do.state(made, ContainerState.more) is None:
+        given = (singleton(Unknown(Setting("argv[0]"), "the command line", "sys.argv[0]", config=True)),)
+        do.set_state(
+            made, ContainerState.items, singleton(TupleOf((*given, *(singleton(Const(each)) for each in words))))
+        )
+    return singleton(made)
 
 
 @MODELS.name("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING")

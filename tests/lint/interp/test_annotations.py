@@ -54,6 +54,15 @@ MADE = {
         reveal(config.own.lr)  #: setting lr
         reveal(config.size)  #: setting size
         """,
+    "by tyro in the place of what an object has": """
+        import tyro
+        usual = Config(Optim(0.1), None, Optim(0.2, steps=4), size=5)
+        config = tyro.cli(type(usual), default=usual, args=["--size", "3"])
+        reveal(config.optim.make())  #: 'made'
+        reveal(config.other)  #: None
+        reveal(config.last.steps)  #: setting steps
+        reveal(config.size)  #: setting size
+        """,
     "for a decorated function": """
         import pyrallis
         @pyrallis.wrap()

@@ -546,6 +546,21 @@ LOOPS = {
             seen.append(2)
         reveal(seen)  #: [1, 2, 2]
         """,
+    "a while loop that counts the words": """
+        words, found, at = ["--config", "small", "--fast"], [], 0
+        while at < len(words):
+            if words[at] == "--config":
+                at += 1
+                found.append(words[at])
+            else:
+                found.append(words[at])
+            at += 1
+        reveal(found)  #: ['small', '--fast']
+        reveal(at)  #: 3
+        while at < 1000:
+            at += 1
+        reveal(at)  #: unknown
+        """,
     "a while loop over batches": """
         import torch
         from torch.utils.data import DataLoader

@@ -238,3 +238,34 @@ class Big:
     pass
 """
     )
+
+
+def test_a_class_is_looked_for_in_the_modules_of_a_folder(paper):
+    paper(
+        """
+import argparse
+import importlib
+import os
+import pkgutil
+import zoo
+parser = argparse.ArgumentParser()
+parser.add_argument("--trainer", default="Big")
+args = parser.parse_args()
+folder = zoo.__path__[0]
+for _, module, is_package in pkgutil.iter_modules([folder]):
+    first = importlib.import_module(f"zoo.{module}")
+    reveal(hasattr(first, args.trainer))  #: False
+    for _, name, _ in pkgutil.iter_modules([os.path.join(folder, module)]):
+        second = importlib.import_module(f"zoo.{module}.{name}")
+        if hasattr(second, args.trainer):
+            reveal(getattr(second, args.trainer)())  #: Big()
+# file: zoo/__init__.py
+# file: zoo/small.py
+class Small:
+    pass
+# file: zoo/nets/__init__.py
+# file: zoo/nets/big.py
+class Big:
+    pass
+"""
+    )

@@ -46,13 +46,16 @@ TESTS = {
         reveal(by_rank)  #: None if os.environ['RANK'] == '0' | Net() if not (os.environ['RANK'] == '0')
         """,
     "classes and functions are no plain data": """
+        from collections.abc import Iterable
         class Table(dict): pass
         class Net: pass
         def build(): pass
         reveal(isinstance(Net, str))  #: False
         reveal(isinstance(build, (str, bytes)))  #: False
         reveal(issubclass(Net, dict))  #: False
-        reveal((issubclass(Table, dict), 0))  #: (issubclass, 0)
+        reveal((issubclass(Table, dict), 0))  #: (True, 0)
+        reveal(issubclass(Net, object))  #: True
+        reveal(issubclass(Net, Iterable))  #: issubclass
         """,
     "what is computed of a batch is a tensor": """
         from torch.nn import functional

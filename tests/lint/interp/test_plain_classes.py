@@ -88,6 +88,38 @@ def test_only_one_kind_of_dictionary_need_be_known_that_objects_share(paper):
         """)
 
 
+def test_a_class_knows_what_it_has_itself(paper):
+    paper("""
+        import dataclasses
+        from typing import ClassVar
+        class Part:
+            @dataclasses.dataclass(slots=True)
+            class Config:
+                owner: ClassVar[type | None] = None
+                def build(self):
+                    return self.owner(config=self)
+            def __init_subclass__(cls):
+                if "Config" in cls.__dict__:
+                    config = cls.__dict__["Config"]
+                    if issubclass(config, Part.Config) and "__slots__" in vars(config):
+                        config.owner = cls
+        class Engine(Part):
+            @dataclasses.dataclass(slots=True)
+            class Config(Part.Config):
+                lr: float = 0.1
+            def __init__(self, config):
+                self.lr = config.lr
+        class Same(Engine):
+            pass
+        reveal(Engine.Config(lr=0.2).build())  #: Engine()
+        reveal(Engine.Config(lr=0.2).build().lr)  #: 0.2
+        reveal("Config" in Same.__dict__)  #: False
+        reveal(len(dataclasses.fields(Engine.Config)))  #: 1
+        reveal(issubclass(Same, (dict, Part)))  #: True
+        reveal(issubclass(Part, Same))  #: False
+        """)
+
+
 def test_a_property_does_what_its_setter_says(paper):
     paper("""
         from torch import nn

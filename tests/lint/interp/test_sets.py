@@ -34,6 +34,21 @@ for each in {items}:
     assert [event.loops[-1].unordered for event in found.events(Collective)][:1] == [unordered]
 
 
+def test_what_is_known_of_sets_is_known_of_what_is_made_of_them(paper):
+    paper(
+        """
+        import torch
+        first, second = frozenset(["a", "b"]), {"b", "c"}
+        reveal("c" in first | second)  #: True
+        reveal("c" in first & second)  #: False
+        reveal("b" in first - second)  #: False
+        reveal(len(first ^ second))  #: 2
+        reveal(len(first.union(second, ["d"])))  #: 4
+        reveal("c" in first | {torch.load("a.pt")})  #: 'c' in first | {torch.load('a.pt')}
+        """
+    )
+
+
 def test_what_is_equal_lies_in_a_set_once(paper):
     paper(
         """

@@ -568,6 +568,37 @@ def test_a_script_may_lie_deep_in_the_project(tmp_path: Path) -> None:
     assert [each.given for each in started[str(tmp_path / "train.py")]] == [{"lr": "0.1"}]
 
 
+BY_HAND = """import sys
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+kinds, at = [], 1
+while at < len(sys.argv):
+    if sys.argv[at] == "--kind":
+        at += 1
+        kinds.append(sys.argv[at])
+    at += 1
+if "saved" in kinds:
+    torch.save({}, "model.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("--fast --kind saved", ["train.py:14 GPU601"]),
+        ('--kind ${KIND:-saved} "$@"', ["train.py:14 GPU601"]),
+        ("--kind other", []),
+        ("--kind $KIND", ["train.py:14 GPU601"]),
+    ],
+)
+def test_words_that_a_program_reads_itself(given: str, expected: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    lay(train__py=BY_HAND, run__sh=f"torchrun --nproc_per_node=4 train.py {given}\n")
+    assert codes(capsys, "--select=GPU601", ".") == expected
+
+
 def test_a_switch_that_ends_the_only_start_early_is_not_all(capsys: pytest.CaptureFixture[str]) -> None:
     options = """import argparse
 

@@ -217,3 +217,23 @@ thread = threading.Thread(target=ran.append, args=(3,))
 thread.start()
 thread.join()
 claim(3 in ran)
+
+words, found, at = ["--config", "small", "--fast", "name=big"], {}, 0
+while at < len(words):
+    if words[at] == "--config":
+        found["config"] = words[at + 1]
+        at += 1
+    elif words[at].startswith("name="):
+        found["name"] = words[at].split("=", 1)[1]
+    else:
+        found["rest"] = words[at]
+    at += 1
+claim(found == {"config": "small", "rest": "--fast", "name": "big"} and at == 4)
+left = 3
+while left > 0:
+    left -= 1
+    if left == 1:
+        break
+else:
+    claim(left == 5)
+claim(left == 1)

@@ -157,3 +157,10 @@ def plain(given):
 
 deep = plain({"a": 1, "b": {"c": {"d": {"e": [1, {"f": 2}]}}}, "g": 1, "h": 2, "i": 3, "j": 4, "k": {"l": 5}, "m": [6]})
 claim(deep["b"]["c"]["d"]["e"][1]["f"] == 2 and deep["k"]["l"] == 5 and deep["m"][0] == 6)
+
+small, big = frozenset(["a", "b"]), {"b", "c"}
+claim("a" in small | big and "c" in small | big and "d" not in small | big)
+claim("b" in small & big and "a" not in small & big)
+claim("a" in small - big and "b" not in small - big)
+claim("c" in small ^ big and "b" not in small ^ big)
+claim("c" in small.union(big, {"e"}) and len(small.difference(big)) == 1)

@@ -345,3 +345,33 @@ class Renamed(Named):
 
 
 claim(Named().name == "Named" and Renamed().name == "Renamed" and type(Renamed().again()) is Renamed)
+
+
+class Wired:
+    @dataclasses.dataclass(slots=True)
+    class Config:
+        owner: typing.ClassVar[type | None] = None
+        size: int = 1
+
+        def build(self):
+            return self.owner(self)
+
+    def __init_subclass__(cls):
+        own = cls.__dict__.get("Config")
+        claim("Config" in cls.__dict__ and issubclass(own, Wired.Config) and not issubclass(own, Named))
+        claim("__slots__" in own.__dict__)
+        own.owner = cls
+
+
+class Engine(Wired):
+    @dataclasses.dataclass(slots=True)
+    class Config(Wired.Config):
+        speed: int = 3
+
+    def __init__(self, config):
+        self.speed = config.speed
+
+
+claim(type(Engine.Config(speed=4).build()) is Engine and Engine.Config(speed=4).build().speed == 4)
+claim([each.name for each in dataclasses.fields(Engine.Config)] == ["size", "speed"])
+claim("build" not in Engine.Config.__dict__ and "speed" in Engine.Config.__dict__)
