@@ -38,7 +38,13 @@ def first_of(own: Sequence[LoggedFailure], failures: Sequence[LoggedFailure], fi
         if first.exit and said_more and not any(first.is_of_process(each) for each in said_more):
             # An exit code without an error; another process has told its own.
             told = min(said_more, key=lambda each: each.at.order)
-            return FirstFailure(told, "the launcher saw another end first, whose error is not in the log", sure=False)
+            if told.by.rank is None or told.time:
+                return FirstFailure(
+                    told, "the launcher saw another end first, whose error is not in the log", sure=False
+                )
+            # It still ran when the launcher looked, and fails, if not in the same way, after it.
+            because = "the launcher saw it end first, and its error is not in the log: this one is of rank"
+            return FirstFailure(replace(told, by=first.by), f"{because} {told.by.rank}", sure=False)
         together = {each.time for each in failures if each.exit and each is not first and not each.is_like(first)}
         if first.exit and first.time in together and not first.meaning:
             return FirstFailure(first, "the launcher names it, and saw others end in the same second", sure=False)

@@ -24,7 +24,9 @@ def merged(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     told, exits = _out_of_memory(told, _once([each for each in failures if each.exit]))
     if any(each.by.local_rank is not None for each in exits) or any(_of_launcher(each) for each in told):
         # Each of SLURM's tasks is a launcher, that ends with what it has told itself.
-        exits = [each for each in exits if each.by.tag != TASK]
+        tasks = [each for each in exits if each.by.tag == TASK]
+        exits = [each for each in exits if each not in tasks]
+        told = [_of_task(each, tasks[0]) if tasks and _of_launcher(each) else each for each in told]
     named = {each.by.local_rank for each in exits if each.by.rank is not None}
     left: list[LoggedFailure] = []
     nameless = [index for index, one in enumerate(told) if not one.by.is_known and not one.by.tag]
@@ -54,6 +56,12 @@ def merged(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
 
 def _of_launcher(told: LoggedFailure) -> bool:
     return _RENDEZVOUS.search(told.text) is not None
+
+
+def _of_task(launcher: LoggedFailure, first: LoggedFailure) -> LoggedFailure:
+    """A launcher that does not tell which task it was is that of the one that ended first."""
+    nameless = not (launcher.by.is_known or launcher.by.tag or launcher.by.host)
+    return replace(launcher, by=Speaker(tag=f"{TASK} {first.by.rank}")) if nameless else launcher
 
 
 def _out_of_memory(

@@ -57,7 +57,7 @@ _TEXT_AT_ONCE = re.compile(r"(?P<name>[A-Za-z_]\w*(?:Error|Exception|Interrupt))
 """The same where the text follows at once: what stands between the two was written elsewhere."""
 _REPEATED = re.compile(r"(?P<text>.{1,400}?)(?P=text)+$")
 _CONTEXT = ("During handling of the above exception", "The above exception was the direct cause")
-_SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")
+_SPAWNED = re.compile(r"(?:-- |\bERROR:\s?)Process (?P<rank>\d+) terminated with the following error:")
 _OF_RAY = re.compile(r"(?:[\w.]+(?:\(\w+\))?: )?ray::\S+\(\) \((?P<tag>pid=\d+), ip=(?P<host>[\w.:]+)[,)]")
 """What Ray writes in front of the calls of a task that failed in another process."""
 _OF_A_RANK = re.compile(r"last\): \(RANK (?P<rank>\d+)\)")

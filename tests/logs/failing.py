@@ -72,6 +72,13 @@ def sizes_differ(rank: int) -> None:
     dist.all_reduce(torch.ones(4 if rank == 0 else 8))
 
 
+def objects_meet_numbers(rank: int) -> None:
+    if rank == 0:
+        dist.all_gather_object([None, None], "metrics")  # first
+    else:
+        dist.all_gather([torch.zeros(1, dtype=torch.int64) for _ in range(2)], torch.tensor([10**15]))
+
+
 def barrier_is_monitored(rank: int) -> None:
     if rank == 0:
         dist.monitored_barrier(timeout=LIMIT)  # first

@@ -60,6 +60,7 @@ def test_a_worker_of_ray_that_ends_in_native_code(
         ),
         # As people shorten it.
         ("-- Process 3 terminated with the following error:\n.\n.\nAssertionError", Speaker(rank=3), "AssertionError"),
+        ("ERROR:Process 3 terminated with the following error:\nOSError: x", Speaker(rank=3), "OSError: x"),
         (
             "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n====\ntrain.py FAILED",
             Speaker(),
@@ -161,7 +162,7 @@ def test_tasks_that_are_launchers_which_another_one_had_left(tmp_path: Path) -> 
         "srun: error: node1: task 1: Exited with exit code 1\nsrun: error: node2: task 2: Exited with exit code 1\n"
     )
     found = read(tmp_path, log)
-    assert (found.first.role, found.first.by.rank) == (FailureRole.PEER, None)
+    assert (found.first.role, found.first.by) == (FailureRole.PEER, Speaker(tag="task 1"))
     assert found.first.text == "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"
 
 

@@ -45,6 +45,7 @@ CASES = [
     ("one_rank_calls", {0}, WAIT, {"GPU501"}),
     ("one_rank_comes_late", {0}, WAIT, {"GPU501", "GPU412"}),
     ("sizes_differ", {0, 1}, OWN, {"GPU512"}),
+    ("objects_meet_numbers", {0}, OWN, {"GPU512"}),
     ("barrier_is_monitored", {0}, WAIT, {"GPU501"}),
     ("unused_parameters", {0, 1}, OWN, {"GPU112"}),
     ("models_differ", {0, 1}, OWN, set()),

@@ -188,3 +188,10 @@ def test_times_of_two_nodes_that_are_close_leave_a_doubt(tmp_path: Path) -> None
         early = prefixed(f"2024-05-07T15:51:{second}.1Z [pod/worker-1/main] [rank1]: ", TRACEBACK)
         found = read(tmp_path, late, early)
         assert (found.first.by.rank, found.sure) == (1, sure)
+
+
+def test_whose_error_is_told_still_ran_when_the_launcher_looked(tmp_path: Path) -> None:
+    """It is not in the table of the launcher, which saw another end first."""
+    found = read(tmp_path, prefixed("[rank4]: ", TRACEBACK) + "\n" + TABLE)
+    assert (found.first.by.rank, found.first.summary, found.sure) == (2, "KeyError: 'label'", False)
+    assert "this one is of rank 4" in found.because

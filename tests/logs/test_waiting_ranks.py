@@ -411,3 +411,15 @@ def test_the_rank_of_which_there_are_two(tmp_path: Path) -> None:
     first = read(tmp_path, f"{warning}\n").first
     assert first is not None
     assert (first.by.rank, first.by.local_rank) == (1, None)
+
+
+def test_a_size_that_never_arrived_is_no_lack_of_memory(tmp_path: Path) -> None:
+    """Ranks tell each other the sizes of objects; one whose exchange was given up on reads what lies there."""
+    timed_out = "[E9 x.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=57)"
+    told = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 184.13 GiB. GPU 2 has a total capacity of 79"
+    inside = '  File "/v/site-packages/torch/distributed/distributed_c10d.py", line 3042, in all_gather_object\n    x\n'
+    error = TRACEBACK.replace("KeyError: 'label'", f"{inside}{told} GiB of which 37.02 GiB is free.")
+    found = read(tmp_path, f"[rank1]:{timed_out}\n" + prefixed("[rank2]: ", error))
+    assert (found.first.by.rank, found.first.role, found.first.place.line) == (2, FailureRole.WAIT, 20)
+    enough = error.replace("184.13", "1.13")
+    assert read(tmp_path, prefixed("[rank2]: ", enough)).first.role is FailureRole.OWN

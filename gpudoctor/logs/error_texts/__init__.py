@@ -19,7 +19,7 @@ from gpudoctor.logs.error_texts.device_texts import DEVICE_TEXTS
 from gpudoctor.logs.error_texts.ending_texts import ENDING_TEXTS
 from gpudoctor.logs.error_texts.error_text import ErrorText
 from gpudoctor.logs.error_texts.framework_texts import FRAMEWORK_TEXTS
-from gpudoctor.logs.error_texts.group_texts import GROUP_TEXTS
+from gpudoctor.logs.error_texts.group_texts import GROUP_TEXTS, OBJECT_TEXTS
 from gpudoctor.logs.error_texts.memory_texts import MEMORY_TEXTS
 from gpudoctor.logs.error_texts.nccl_texts import NCCL_TEXTS, VAGUE_NCCL_TEXTS
 from gpudoctor.logs.error_texts.program_texts import PROGRAM_TEXTS
@@ -43,6 +43,7 @@ AT_THE_END = ErrorText(
 ABORTED = ErrorText(r"SIGABRT|Aborted", "Native code ended the process: the lines before this one say why.")
 """How a process ends that has told its error in native code."""
 ERROR_TEXTS: tuple[ErrorText, ...] = (
+    *OBJECT_TEXTS,
     *SERVICE_TEXTS,
     *NCCL_TEXTS,
     *ASCEND_TEXTS,

@@ -69,13 +69,6 @@ CHECKPOINT_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU604",),
     ),
     ErrorText(
-        r"Ran out of input|UnpicklingError|pickle data was truncated|invalid load key",
-        "An object that ranks exchange arrived as something else: their collectives do not belong together.",
-        "Let every rank call the same collectives in the same order, those of objects and of libraries as well.",
-        inside=r"distributed_c10d\.py:(?:_?tensor_to_object|_object_to_tensor|\w+_object\w*)",
-        likely=("GPU512", "GPU501"),
-    ),
-    ErrorText(
         r"PytorchStreamReader failed|unexpected EOF, expected \d+ more bytes|Ran out of input|"
         r"pickle data was truncated|[Ii]nvalid magic number|MetadataIncompleteBuffer|storage has wrong (?:byte )?size|"
         r"not a ZIP archive|BadZipFile|UnpicklingError|incomplete metadata, file not fully covered",

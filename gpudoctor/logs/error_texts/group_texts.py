@@ -6,6 +6,27 @@ from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 
 _PEER, _WAIT = FailureRole.PEER, FailureRole.WAIT
 
+OBJECT_TEXTS: tuple[ErrorText, ...] = (
+    ErrorText(
+        r"Tried to allocate (?P<more>[\d.]+) GiB.* (?:has a total capacity of |; )(?P<than>[\d.]+) GiB",
+        "Ranks that exchange objects tell each other the sizes first, and what arrived as one is none: the exchange "
+        "was given up on, as after a timeout, or other ranks called another collective.",
+        "Look for the rank that did not come in time; let all call the same collectives in the same order.",
+        role=_WAIT,
+        likely=("GPU512", "GPU501"),
+        beyond=1,
+        inside=r"distributed_c10d\.py:\w+_object\w*$",
+    ),
+    ErrorText(
+        r"Ran out of input|UnpicklingError|pickle data was truncated|invalid load key|DefaultCPUAllocator: |"
+        r"Storage size calculation overflowed|negative dimension",
+        "An object that ranks exchange arrived as something else: their collectives do not belong together.",
+        "Let every rank call the same collectives in the same order, those of objects and of libraries as well.",
+        likely=("GPU512", "GPU501"),
+        inside=r":\w*(?:gather|broadcast|scatter|to_object|object_to|_object)\w*(?![\s\S]*:\w*load)",
+    ),
+)
+"""Errors within collectives of objects, which say elsewhere what they say. They come before all others."""
 GROUP_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Default process group (?:has not been|is not) initialized",
