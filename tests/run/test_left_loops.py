@@ -58,6 +58,24 @@ def test_a_rank_that_does_something_else_after_it_has_left_the_loop(tmp_path: Pa
     assert [(each["code"], each["line"]) for each in watched.report["findings"]] == [("GPU503", line)]
 
 
+def test_a_rank_that_leaves_the_loop_and_meets_the_others_in_another_collective(tmp_path: Path) -> None:
+    """Gloo ends it there, and the others lose it in the backward."""
+    program = f"{COUNTED}{FOURTH}            break\ndist.all_reduce(torch.ones(1))\n"
+    (tmp_path / "train.py").write_text(program)
+    watched = watch(tmp_path, "--no-lint", "--nproc-per-node", "2", "train.py")
+    line = next(number for number, text in enumerate(program.splitlines(), 1) if "loss.backward()" in text)
+    assert [(each["code"], each["line"]) for each in watched.report["findings"]] == [("GPU503", line)]
+
+
+def test_numbers_of_another_dtype_in_as_many_bytes(tmp_path: Path) -> None:
+    given = "torch.ones(4, dtype=torch.float64) if dist.get_rank() == 0 else torch.ones(8)"
+    program = f"{ENDED}\ndist.all_reduce({given})\n"
+    (tmp_path / "train.py").write_text(program)
+    watched = watch(tmp_path, "--no-lint", "--nproc-per-node", "2", "train.py")
+    assert [each["code"] for each in watched.report["findings"]] == ["GPU518"]
+    assert "rank 0 gives float64 and rank 1 float32" in watched.report["findings"][0]["message"]
+
+
 def _made(*of_all: bool) -> Recording:
     """A run of two ranks that went well, in which rank 0 made these groups, and rank 1 none."""
     step = Step(number=1, optimizer=0, at=0.0, took=1.0, spans={}, counts={}, memory=None, cost=0.0)
@@ -67,6 +85,13 @@ def _made(*of_all: bool) -> Recording:
         subgroups=groups,
     )  # fmt: skip
     return Recording((rank, replace(rank, rank=1, local_rank=1, subgroups=())))
+
+
+def test_a_group_of_one_rank_that_all_make() -> None:
+    """What rank 0 would make alone as well, rank 1 has to call where it is no member."""
+    run = _made(False)
+    both = replace(run, ranks=(run.ranks[0], replace(run.ranks[1], subgroups=(Subgroup(1, PLACE, of_all=True),))))
+    assert not [*load(next(card for card in find_rules().cards if card.code == "GPU508")).in_run(both)]
 
 
 @pytest.mark.parametrize(("of_all", "found"), [((True,), True), ((False,), False), ((), False)])

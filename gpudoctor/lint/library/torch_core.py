@@ -6,6 +6,7 @@ import ast
 import re
 from functools import partial
 
+from gpudoctor.lint.analyses.async_work import note_use
 from gpudoctor.lint.analyses.collective_taint import after_operation
 from gpudoctor.lint.analyses.data_parallel_replicas import reduces, takes_mean
 from gpudoctor.lint.analyses.extents import extent_by, is_count, of_extent
@@ -22,6 +23,7 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorSt
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
+from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
@@ -50,7 +52,7 @@ from gpudoctor.lint.library.tensors import (
     reduced,
     without_graph,
 )
-from gpudoctor.manifest.compiled import functions
+from gpudoctor.manifest.compiled import functions, operations
 from gpudoctor.manifest.effects import DrawEffect
 from gpudoctor.record import replace
 
@@ -163,6 +165,9 @@ def _is_mean(call: Call) -> bool:
     return bool(given) and all(means)
 
 
+_JOINING = frozenset(f"torch.{name}" for name in operations("joins"))
+
+
 @MODELS.callable("torch.*")
 def _operation(call: Call) -> Values:
     """An operation of torch that has no model of its own."""
@@ -170,6 +175,8 @@ def _operation(call: Call) -> Values:
     arguments = (*call.args, *call.keywords.values())
     share = partial(agreed, call.do)
     given = flatten(call.do, [value for values in arguments for value in share(values)], of_several=share)
+    if (returned := next((each for each in given if isinstance(each, Work)), None)) and call.name in _JOINING:
+        note_use(call.do, returned, f"given to `{call.name}`", call.place)
     # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
     if any(tensors_in(given)):
         last = call.name.rpartition(".")[2].removeprefix("_foreach_")

@@ -165,6 +165,7 @@ def _collective(entry: dict[str, Any], members: dict[str, list[int]]) -> dict[st
     inner = calls[: calls.index(own)] if own else calls
     done = bool(entry.get("retired")) or entry.get("state") == "completed"
     group = (entry.get("process_group") or [""])[0]
+    dtype = (entry.get("input_dtypes") or [""])[0]
     return {
         "name": str(entry.get("profiling_name", "")).rpartition(":")[2],
         "number": entry.get("collective_seq_id") or 0,
@@ -176,4 +177,5 @@ def _collective(entry: dict[str, Any], members: dict[str, list[int]]) -> dict[st
         "began": (entry.get("time_created_ns") or 0) / 1e9,
         "place": own[:2] if own else None,
         "function": own[2] if own else "",
+        "dtype": str(getattr(torch, dtype.lower(), dtype)).removeprefix("torch."),
     }

@@ -23,6 +23,8 @@ class RecordedCollective:
     """The ranks of the group, where that is known: of one that goes on."""
     function: str = ""
     """Of the program, in which `place` is, where that is known."""
+    dtype: str = ""
+    """Of the numbers that this rank puts in, where that is known."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from gpudoctor.rule import Findings, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Crash, Pass, Process, StackFrame, Waiting
+    from gpudoctor.run.recording.call_counts import RecordedCollective
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
@@ -137,6 +138,17 @@ def _ended_for_its_size(recording: Recording) -> Iterator[tuple[Location, str]]:
         yield where, f"All ranks called this, and gloo ended {_names(dead)} for what came: sizes or dtypes differ."
 
 
+def of_unlike_dtypes(recording: Recording) -> Iterator[tuple[Location, str]]:
+    """A collective to which ranks gave numbers of other dtypes, in as many bytes, so that nothing stopped."""
+    given: dict[tuple[str, int, str], tuple[Process, RecordedCollective]] = {}
+    for rank, each in ((one, each) for one in recording.ranks for each in one.collectives if each.dtype):
+        other, there = given.setdefault((each.group, each.number, each.name), (rank, each))
+        if each.dtype != there.dtype and each.number and there.place is not None:
+            dtypes = f"rank {other.rank} gives {there.dtype} and rank {rank.rank} {each.dtype}"
+            yield there.place, f"In this call {dtypes}: the bytes of one are read as numbers of the other."
+            return
+
+
 def _torn(recording: Recording) -> Stuck | None:
     """Gloo ends a rank that meets another collective than its own, and the others lose their connection to it, as they
     do to one that has come to its end."""
@@ -167,13 +179,14 @@ def _torn(recording: Recording) -> Stuck | None:
 
 
 def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck | None:
-    """Of ranks that came to their end by themselves it is known what they did last."""
+    """Of ranks that came to their end by themselves it is known what they did last, and of those that gloo has ended
+    that they had left the loop of the others."""
     kind = _kind(crash.frames[::-1])
-    if crash.place is None or not all(each.over for each in gone):
+    if crash.place is None or any(not each.over and (each.fatal is None or not each.fatal.aborts) for each in gone):
         return None
     if kind == BACKWARD and any(_left(each, rank) for each in gone):
         code, how = BACKWARD, "left the loop, or an iteration of it, and ended"
-    elif kind == COLLECTIVE and all(_called_last(each) == crash.place for each in gone):
+    elif kind == COLLECTIVE and all(each.over and _called_last(each) == crash.place for each in gone):
         code, how = ROUNDS, "come to its end, after a last call at the same line"
     else:
         return None
@@ -182,7 +195,9 @@ def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck 
 
 
 def _left_by_exit(gone: Sequence[Process]) -> tuple[tuple[str, Location | None], ...]:
-    return tuple((f"rank {each.rank} left here, by `sys.exit`", each.left) for each in gone if each.left is not None)
+    exits = [(f"rank {each.rank} left here, by `sys.exit`", each.left) for each in gone if each.left is not None]
+    ends = [(f"rank {each.rank} was ended here", each.fatal.place) for each in gone if each.fatal is not None]
+    return (*exits, *ends)
 
 
 def _called_last(rank: Process) -> Location | None:

@@ -93,7 +93,10 @@ class GroupMadeOnSomeRanks(Rule):
 def _made_by_some(recording: Recording) -> Iterator[tuple[Location, list[int]]]:
     """Where some ranks called `new_group` and others made fewer groups, and those that called it."""
     made = {each.rank or 0: [one.place for one in each.subgroups if one.of_all] for each in recording.ranks}
-    if len({len(places) for places in made.values()}) < 2 or recording.others_elsewhere:
+    # A rank may make a group for itself alone, and the others may call that, too.
+    if len({len(each.subgroups) for each in recording.ranks}) < 2 or recording.others_elsewhere:
+        return
+    if len({len(places) for places in made.values()}) < 2:
         return
     for place in sorted({place for places in made.values() for place in places if place is not None}):
         times = {rank: places.count(place) for rank, places in made.items()}

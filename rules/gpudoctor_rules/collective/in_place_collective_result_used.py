@@ -49,7 +49,12 @@ class InPlaceCollectiveResultUsed(Rule):
     crash = (
         CrashText("_distributed_c10d.Work'", because=_NO_TENSOR, remedy=_GIVEN),
         # What None came from, an error does not say.
-        CrashText("'NoneType' object has no attribute", because=_NO_TENSOR, remedy=_GIVEN, when="suspected"),
+        CrashText(
+            ("'NoneType' object has no attribute", "but got NoneType"),
+            because=_NO_TENSOR,
+            remedy=_GIVEN,
+            when="suspected",
+        ),
     )
 
     def in_code(self, program: Program) -> Findings:

@@ -8,6 +8,7 @@ and another rank has other data. `all_gather` puts what comes into tensors of th
 waits until its watchdog ends the job (`Watchdog caught collective operation timeout: WorkNCCL(...)`). gloo ends the
 process with `Received data size doesn't match expected size. Is there a distributed collective mismatch in your code?`.
 Where the ranks happen to have as many, all goes well: mostly it is the last batch of an evaluation that does not.
+Numbers of another dtype in as many bytes, as 4 of float64 for 8 of float32, stop nothing, and come as nonsense.
 
 ## Fix
 
@@ -64,7 +65,9 @@ class SizesDifferBetweenRanks(Rule):
             )
 
     def in_run(self, recording: Recording) -> Findings:
-        from gpudoctor_rules.collective._stuck import of_unlike_sizes
+        from gpudoctor_rules.collective._stuck import of_unlike_dtypes, of_unlike_sizes
 
         for place, message in of_unlike_sizes(recording):
             yield self.found(at=place, message=message, remedy=REMEDY)
+        for place, message in of_unlike_dtypes(recording):
+            yield self.found(at=place, message=message, remedy="Convert it on all ranks to one: `x.to(torch.float32)`.")
