@@ -38,7 +38,7 @@ from gpudoctor.probe.rank_process import PLAN, ROUND, SHARED_FOLDER
 from gpudoctor.probe.report_json import machine_from
 from gpudoctor.probe.results import Check, Fact, ProbedMachine, Verdict
 from gpudoctor.probe.shared_store import LOOK_EVERY, Board
-from gpudoctor.probe.stages import START, START_SECONDS, stages_of
+from gpudoctor.probe.stages import START, stages_of
 from gpudoctor.ranks.process_tree import adopting_orphans, children, end_all
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.ranks.starting import module_command
@@ -81,8 +81,8 @@ def take_part(
         plan, missing = _agreed(board, place, make_plan)
         board.put("plan/0", "" if missing else plans.written(plan))
         if missing:
-            return _without(plan, seen.machine, missing)
-    text = board.get("plan/0", 2 * START_SECONDS)
+            return _without(plan, seen.machine, missing, board.patience)
+    text = board.get("plan/0", 2 * board.patience)
     if not text:
         return None
     plan = plans.read(text)
@@ -129,7 +129,7 @@ def _look_around(board: Board, place: AssignedRank) -> _MachineSeen:
     """The inventory, taken once a node; the others wait, as their hold on the GPUs would look like somebody else's."""
     key = f"node/{place.node}"
     if place.local_rank != 0:
-        found = board.get(key, START_SECONDS)
+        found = board.get(key, board.patience)
         machine = machine_from(found, found["host"]) if found else None
         # With a GPU for each task, SLURM shows every rank its own only: then each has to look.
         if machine is not None and (not machine.gpus or place.local_rank < machine.visible):
@@ -150,7 +150,7 @@ def _agreed(
     board: Board, place: AssignedRank, make_plan: Callable[[plans.World], plans.MeasurementPlan]
 ) -> tuple[plans.MeasurementPlan, tuple[int, ...]]:
     """The plan for the ranks that have come, and the ranks that have not."""
-    until = time.monotonic() + START_SECONDS
+    until = time.monotonic() + board.patience
     places = {rank: board.get(f"place/{rank}", max(0.0, until - time.monotonic())) for rank in range(place.size)}
     missing = tuple(rank for rank, found in places.items() if found is None)
     nobody = {"host": "an unknown node", "node": -1, "local_rank": 0, "gpus": []}
@@ -177,7 +177,7 @@ def _names(places: Iterable[dict[str, Any]]) -> dict[int, str]:
     return {node: f"{host}#{node}" if several else host for node, host in hosts.items()}
 
 
-def _without(plan: plans.MeasurementPlan, machine: ProbedMachine, missing: tuple[int, ...]) -> Joint:
+def _without(plan: plans.MeasurementPlan, machine: ProbedMachine, missing: tuple[int, ...], patience: float) -> Joint:
     """Some ranks never came: that is all there is to say."""
     world = plan.world
     states = {
@@ -185,7 +185,7 @@ def _without(plan: plans.MeasurementPlan, machine: ProbedMachine, missing: tuple
     }
     for rank, state in states.items():
         state.marks = 0 if rank in missing else 1
-    return Joint(plan, (machine,), (Round(states, START, START_SECONDS),), {})
+    return Joint(plan, (machine,), (Round(states, START, patience),), {})
 
 
 class _Seat:
@@ -223,7 +223,7 @@ class _Seat:
         """Run the worker of this rank to its end, or until something breaks on any rank."""
         own = folder / f"round{number}"
         own.mkdir()
-        shared = self._board.get(f"folder/{self._place.node}", START_SECONDS) or str(folder)
+        shared = self._board.get(f"folder/{self._place.node}", self._board.patience) or str(folder)
         (own / PLAN).write_text(plans.written(plan), encoding="utf-8")
         with adopting_orphans():
             strangers = set(children(os.getpid()))

@@ -17,7 +17,7 @@ from gpudoctor.probe import measurement_plan as plans
 from gpudoctor.probe.inventory.subprocess_query import memory_file
 from gpudoctor.probe.journal import Journal, RankState
 from gpudoctor.probe.rank_process import PLAN, SHOW_STACKS
-from gpudoctor.probe.stages import START, START_SECONDS, stages_of
+from gpudoctor.probe.stages import START, stages_of, start_seconds
 from gpudoctor.ranks.loopback import LOOPBACK
 from gpudoctor.ranks.process_tree import ON_LINUX, PROC, adopting_orphans, children, end_all
 from gpudoctor.ranks.scratch import scratch
@@ -72,7 +72,7 @@ def run_round(
 ) -> Round:
     """Start the ranks of `plan` on this node, wait until all is done or something broke, and end them all.
 
-    `timeout` replaces the limit of every stage but the start, in seconds; `given` is added to the environment.
+    `timeout` replaces the limit of every stage, in seconds; `given` is added to the environment.
     `launcher` is one that has been started before, and is used up.
     """
     with scratch(FOLDER) as folder, adopting_orphans(), launcher or Launcher() as used:
@@ -207,8 +207,7 @@ def _watched(
 
 def limits_of(plan: plans.MeasurementPlan, timeout: float | None) -> dict[str, float]:
     """Seconds that each stage may take."""
-    # Loading torch takes what the disk makes of it: who is impatient with a stage is not with that.
-    return {START: START_SECONDS, **{stage.name: timeout or stage.seconds for stage in stages_of(plan)}}
+    return {START: start_seconds(timeout), **{stage.name: timeout or stage.seconds for stage in stages_of(plan)}}
 
 
 def overdue(states: Mapping[int, RankState], limits: Mapping[str, float], began: float) -> str:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from gpudoctor.errors import UsageError
 from gpudoctor.plain import plain
 from gpudoctor.probe.launcher_env import AssignedRank
-from gpudoctor.probe.stages import START_SECONDS
+from gpudoctor.probe.stages import start_seconds
 
 LOOK_EVERY = 0.2
 _AGAIN = 1.0
@@ -27,15 +27,16 @@ _Answer = TypeVar("_Answer")
 
 
 class Board:
-    """The store, for a process that was given this place."""
+    """The store, for a process that was given this place. Others may take `patience` seconds to come."""
 
-    def __init__(self, place: AssignedRank, name_within: float | None = None) -> None:
+    def __init__(self, place: AssignedRank, timeout: float | None = None) -> None:
         import torch.distributed as dist
 
+        self.patience = start_seconds(timeout)
         where = f"{place.by} said that the ranks meet at {place.address}:{place.port}"
-        if not _resolves(place.address, name_within or START_SECONDS):
+        if not _resolves(place.address, timeout or self.patience):
             raise UsageError(f"{where}, and that name stands for no address here: `getent hosts {place.address}`")
-        store = _within(START_SECONDS, lambda: _store(place))
+        store = _within(self.patience, lambda: _store(place, self.patience))
         if store is None:
             raise UsageError(
                 f"{where}, and no store of torch answers there: is MASTER_ADDR the first node, MASTER_PORT free "
@@ -92,11 +93,11 @@ def _within(seconds: float, ask: Callable[[], _Answer]) -> _Answer | None:
     return answers[0] if answers else None
 
 
-def _store(place: AssignedRank) -> Any:
+def _store(place: AssignedRank, seconds: float) -> Any:
     """The launcher's store where there is one; else the first rank opens one at the address that all were given."""
     import torch.distributed as dist
 
-    patience = datetime.timedelta(seconds=START_SECONDS)
+    patience = datetime.timedelta(seconds=seconds)
     if place.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         with contextlib.suppress(RuntimeError):
             return dist.TCPStore(place.address, place.port, is_master=True, wait_for_workers=False, timeout=patience)

@@ -201,3 +201,11 @@ def test_libraries_are_loaded_for_a_page_only() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
     assert not {"matplotlib", "jinja2", "torch", "numpy"} & set(run.stderr.split())
+
+
+def test_bandwidths_that_say_nothing_are_not_shown() -> None:
+    """Those of a CPU were measured, and stand in the JSON."""
+    table, of_cpu = "by nccl-tests", replace(healthy(), device="cpu")
+    assert table in page_of(of_cpu)
+    unjudged = tuple(replace(row, meaningful=False) for row in of_cpu.bandwidth)
+    assert table not in page_of(replace(of_cpu, bandwidth=unjudged))

@@ -72,10 +72,19 @@ def test_a_name_without_an_address_is_told_in_the_time_asked_for(repository: Pat
     assert time.monotonic() - began < 45.0
 
 
-def _alone(repository: Path, address: str, *options: str, starting: float = 1.0) -> "subprocess.CompletedProcess[str]":
-    given = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": address}
+def test_a_rank_that_never_comes_is_told_in_the_time_asked_for(repository: Path) -> None:
+    began = time.monotonic()
+    ended = _alone(repository, "127.0.0.1", "--timeout", "3", "--output-format", "json", starting=90.0, rank=0)
+    assert "rank 1 never started, and the others waited 3 s for it" in _checks(ended.stdout)["ranks-start"]["reason"]
+    assert time.monotonic() - began < 45.0
+
+
+def _alone(
+    repository: Path, address: str, *options: str, starting: float = 1.0, rank: int = 1
+) -> "subprocess.CompletedProcess[str]":
+    given = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": address}
     path = os.pathsep.join([str(repository), str(repository / "rules")])
-    code = f"import gpudoctor.probe.shared_store as board; board.START_SECONDS = {starting}; "
+    code = f"import gpudoctor.probe.stages as stages; stages.START_SECONDS = {starting}; stages._LEAST = 1.0; "
     return warm.run(
         ["-c", f"{code}from gpudoctor.cli import main; raise SystemExit(main(['probe', *{options!r}]))"],
         env={**os.environ, "PYTHONPATH": path, **given, "MASTER_PORT": str(free_port())},

@@ -149,9 +149,10 @@ def _changes(report: ProbeReport) -> list[tuple[Direction, Any]]:
 
 
 def _sweep(rows: Sequence[Bandwidth]) -> Sweep:
-    found: dict[tuple[int, str], Bandwidth] = {(row.bytes, row.collective): row for row in rows}
-    names = tuple(dict.fromkeys(row.collective for row in rows))
-    sizes = sorted({row.bytes for row in rows})
+    """The table of those that say something."""
+    found: dict[tuple[int, str], Bandwidth] = {(row.bytes, row.collective): row for row in rows if row.meaningful}
+    names = tuple(dict.fromkeys(name for _, name in found))
+    sizes = sorted({size for size, _ in found})
     return Sweep(names, tuple((size, tuple(found.get((size, name)) for name in names)) for size in sizes))
 
 
@@ -161,7 +162,7 @@ def _why_no_bandwidth(report: ProbeReport) -> str:
             "one rank alone sends nothing" if report.world_size == 1 else "no ranks got as far as that"
         )
     if report.device == "cpu":
-        return "bandwidth was not judged: there is no GPU, and these times are those of a CPU"
+        return "bandwidth was not judged: there is no GPU; what the CPU took stands in the JSON"
     return "bandwidth was not judged: the ranks share one GPU, and pass everything through the memory of the machine"
 
 
