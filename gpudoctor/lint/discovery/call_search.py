@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from itertools import islice
 
 from gpudoctor.lint.discovery.content_signs import concerns_training, speaks_of_training
 from gpudoctor.lint.discovery.top_level import DEFINITIONS, Definition, Import, at_top, bindings, library_of, name_parts
@@ -72,17 +73,16 @@ _SEARCHES = r"\bsys\.path\b|from sys import .*\bpath\b|\baddsitedir\b|\bimport_m
 
 def reaches_training(start: ModuleFile, project: Project) -> bool:
     """The module, or one of those that it imports, and these in turn, has to do with training."""
-    pending, seen = [start], {start}
-    # A large project has hundreds of helpers; most trainings are found in the first few.
-    while pending and len(seen) < MAX_FILES:
-        module = pending.pop()
+    reached, seen = [start], {start}
+    # A large project has hundreds of helpers; most trainings are found in the nearest few.
+    for module in islice(reached, MAX_FILES):
         # What it finds elsewhere is known once it is executed.
         if concerns_training(module.source.text.encode("utf-8", "replace")) or looks_elsewhere(module):
             return True
         # In the order of the imports: where there are too many, the same ones are left out each time.
         new = [each for each in dict.fromkeys(project.imports_of(module)) if each not in seen]
         seen.update(new)
-        pending += new
+        reached += new
     return False
 
 

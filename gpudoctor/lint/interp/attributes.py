@@ -193,6 +193,11 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         return singleton(m.setting(found, m.place(node)))
     if isinstance(value, Function) and name in NAMES:
         return singleton(Const(value.label))
+    if isinstance(value, Function) and name == "__module__":
+        # The outermost scope is that of its module.
+        named = m.read((value.scopes[-1], "__name__"))
+        if named is not None:
+            return named
     if name in _OF_OBJECTS and not isinstance(value, DictOf):
         return _of_object(value, name)
     if name == "__class__" and isinstance(value, (Instance, Module)) and (cls := class_of(value)) is not None:

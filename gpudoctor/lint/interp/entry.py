@@ -17,6 +17,7 @@ from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import module_frame
+from gpudoctor.lint.library.choosing import one_by
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.source.syntax_walk import walk
 
@@ -46,12 +47,13 @@ def run_commands(m: Evaluator, scope: Hashable, file: ModuleFile, names: tuple[s
     """Start what the project offers as commands, each as a program of its own."""
     with m.in_frame(module_frame(scope, file)) as frame, m.at_main_guard():
         frame.base_depth = m.store.depth
-        for name in names:
-            values = m.read((scope, name))
-            # What is defined elsewhere is started where it stands.
-            if values is not None and not values.has(Unknown, Library):
-                with m.fork(ALWAYS):
-                    m.call(values, NO_ARGUMENTS, getattr(values.single, "node", file.source.tree.body[-1]))
+        found = [values for name in names if (values := m.read((scope, name))) is not None]
+        # What is defined elsewhere is started where it stands.
+        offered = [values.bindings[0].value for values in found if not values.has(Unknown, Library)]
+        # Nothing that one of them does happens where another is started.
+        for each in one_by(("command", scope), offered).bindings if offered else ():
+            with m.fork(each.condition):
+                m.call(singleton(each.value), NO_ARGUMENTS, getattr(each.value, "node", file.source.tree.body[-1]))
 
 
 def run_handed_over(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:

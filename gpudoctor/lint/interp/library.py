@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Instance, Library, ProjectModule
 from gpudoctor.lint.domain.symbols import Item
-from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Unknown, Value, Values, shards_of, singleton, text_of
+from gpudoctor.lint.domain.value import NONE, UNBOUND, Anonymous, Unknown, Value, Values, shards_of, singleton, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.interface.contents import find_method, hidden_in
 from gpudoctor.lint.interface.library_call import NOT_ANSWERED
@@ -68,8 +68,11 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
         return m.call(found, Arguments((index,)), node)
     only = index.single
     text = text_of(only)
-    if isinstance(value, ProjectModule) and text:
-        return attributes.attribute(m, value, text, node)
+    if isinstance(value, ProjectModule):
+        # No name at all, as the None of a search, ends in an error.
+        names = Values([each for each in index.restrict(m.path).bindings if each.value != NONE])
+        if names.all(lambda each: bool(text_of(each))):
+            return m.for_each_value(names, lambda each: attributes.attribute(m, value, text_of(each) or "", node), node)
     model = MODELS.methods.get((type(value), "__getitem__"))
     if model is not None:
         answered = model(library_call(m, "__getitem__", Arguments((index,)), node, value))

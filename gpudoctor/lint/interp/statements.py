@@ -250,7 +250,10 @@ def _note_leaving(m: Evaluator, how: str, node: ast.stmt) -> None:
         m.listener.leaves_loop()
     # All others leave on all ranks at once, so nobody is left waiting; a count of batches ends the training.
     counted = Divergence.BATCH_INDEX if loop is not None and loop.over is not None else Divergence.NONE
-    if m.path.divergence & (Divergence.LOCAL | Divergence.RANK | counted):
+    apart = Divergence.LOCAL | Divergence.RANK
+    # Who has skipped the rest of this round leaves the loop in another one.
+    skipped = innermost.continues if innermost is not None and how == "break" else ()
+    if m.path.divergence & (apart | counted) or any(each.path.divergence & apart for each in skipped):
         m.emit(LeaveLoop, at=m.place(node), how=how, loop=loop)
 
 

@@ -94,7 +94,7 @@ class LocalDecisionEndsLoop(Rule):
             # Where each rank cuts its rows out of the batch, all have read the same one.
             if event.loops and any(program.during(event.loops[-1], BatchCut)):
                 continue
-            if called_instead(program, event, missed) is not None:
+            if called_instead(program, event, missed) is not None or _leaves_behind(program, event, missed):
                 continue
             told.add(event.location)
             yield self.found(
@@ -182,6 +182,15 @@ def _on_other_side(other: Event, event: Event, asked: Sequence[Literal]) -> bool
         return True
     without = Condition(event.condition.literals.difference(event.local_guards))
     return other.condition.excludes(event.condition) and not other.condition.excludes(without)
+
+
+def _leaves_behind(program: Program, skipped: LeaveLoop, missed: JointStep) -> bool:
+    """Who comes to the step leaves the loop behind it: a rank that tries again comes to it once, as the others do."""
+    return skipped.how == "continue" and any(
+        each.how in ("break", "return") and each.order > missed.event.order
+        for each in program.events(LeaveLoop)
+        if each.loop == skipped.loop and missed.event.condition.implies(each.condition)
+    )
 
 
 def _stays_behind(step: Event, leaving: LeaveLoop) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.lint.discovery.call_search import STARTERS, is_training_call
+from gpudoctor.lint.discovery.call_search import MAX_FILES, STARTERS, is_training_call, reaches_training
 from gpudoctor.lint.discovery.classify import classify, is_test
 from gpudoctor.lint.library.frameworks import TAKE_CHARGE
 from gpudoctor.lint.source.file import SourceFile, Sources, parse_text
@@ -333,3 +333,14 @@ def test_what_a_test_says_of_ranks_is_made_up(name: str, codes: list[str], tmp_p
     (tmp_path / "test_model.py").write_text(IN_A_GROUP.format(name=name))
     found = lint(tmp_path / "test_model.py", folder=tmp_path, select=("GPU601",))
     assert [each.code for each in found] == codes
+
+
+def test_the_nearest_files_are_asked_first_for_training(tmp_path: Path):
+    many = {f"pkg/part{number}.py": "" for number in range(MAX_FILES)}
+    imports = "".join(f"from pkg import part{number}\n" for number in range(MAX_FILES))
+    write(tmp_path, {"pkg/cli.py": "import torch\n", "pkg/__init__.py": imports, **many})
+    write(tmp_path, {"go.py": "from pkg.cli import run\nrun()\n"})
+    project = Project(str(tmp_path / "go.py"))
+    module = project.module_of(str(tmp_path / "go.py"))
+    assert module is not None
+    assert reaches_training(module, project)

@@ -575,6 +575,23 @@ def test_a_function_that_the_project_starts_by_name_is_the_program(paper, tmp_pa
     assert found.program.world is LaunchWorld.TORCHRUN
 
 
+def test_no_command_of_a_project_is_started_beside_another(paper, tmp_path):
+    commands = 'go = "train:main"\ntest = "train:check"\n'
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "x"\n\n[project.scripts]\n{commands}')
+    found = paper(
+        """
+        import torch.distributed as dist
+        def main():
+            reveal()  #: main is chosen
+            dist.init_process_group("nccl")
+        def check():
+            reveal()  #: not (main is chosen)
+        """,
+        launch="auto",
+    )
+    assert found.program.world is LaunchWorld.TORCHRUN
+
+
 @pytest.mark.parametrize(
     ("text", "test"),
     [

@@ -18,6 +18,31 @@ CASES = {
         make = Wrapped
         reveal(make(model))  #: DistributedDataParallel(Linear)
         """,
+    "a function that was registered under the module in which it stands": """
+        import sys
+        import algorithms.first, algorithms.second
+        from registry import kept
+        name, module, function = sys.argv[1], None, None
+        for each, known in kept.items():
+            if each == name:
+                module, function = sys.modules[each], known
+        if module is not None:
+            reveal(module.__dict__[function])  #: train if each == name | run if each == name and not (each == name)
+        # file: registry.py
+        kept = {}
+        def register(function):
+            kept[function.__module__] = function.__name__
+            return function
+        # file: algorithms/__init__.py
+        # file: algorithms/first.py
+        from registry import register
+        @register
+        def run(): ...
+        # file: algorithms/second.py
+        from registry import register
+        @register
+        def train(): ...
+        """,
     "re-exports of a package": """
         from nets import build, Net as TheNet
         reveal(build())  #: Net
