@@ -79,10 +79,10 @@ def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> 
 
 def gathered(call: Call, effect: CollectiveEffect, sent: Values | None) -> Values | None:
     """What a collective returns for a tensor that surely has a graph, which the result has lost; else None."""
-    marks = [] if effect.writes else _marks(call, effect, None, sent)
-    if not marks:
+    marks = _marks(call, effect, None, sent) if effect.gathers and not effect.writes else []
+    own = next(iter(tensors_in(sent or ())), None)
+    if not marks or own is None:
         return None
-    own = tensors_in(sent or ())[0]
     made = Tensor(call.allocation_site(), call.place, call.label, own.origin, own.device, graph=False)
     set_marks(call.do, made, marks)
     call.do.set_flag(made, TensorState.reduced)

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from gpudoctor.lint.discovery.call_search import leads_to_training
 from gpudoctor.lint.discovery.top_level import root_name
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
+from gpudoctor.lint.domain.choosing import one_by
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Partial
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.flow.condition import ALWAYS
@@ -17,7 +18,6 @@ from gpudoctor.lint.interface.hooks import HOOKS
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.imports import module_frame
-from gpudoctor.lint.library.choosing import one_by
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.source.syntax_walk import walk
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
+from gpudoctor.lint.domain.choosing import one_by
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, Library, Namespace, Parser
@@ -28,7 +29,6 @@ from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.interface.contents import hidden_in, known_items
 from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
-from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.missing_attributes import declares
 
 SUPPRESS = Library("argparse.SUPPRESS")
@@ -240,7 +240,7 @@ def _add_command(call: Call[Parser], name: str, values: Values) -> None:
     commands = (*before, *map(singleton, values))
     call.do.set_entry(call.receiver, SettingState.commands, name, singleton(TupleOf(commands)))
     choices = [value for each in commands for value in each]
-    call.do.set_entry(call.receiver, SettingState.declared, name, one_of(call, list(dict.fromkeys(choices))))
+    call.do.set_entry(call.receiver, SettingState.declared, name, one_by(call.place, list(dict.fromkeys(choices))))
 
 
 def note_default(call: Call, name: str, default: Values | None) -> None:

@@ -9,6 +9,7 @@ from operator import methodcaller
 
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.choosing import choice_name
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf, items_held
 from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, ProjectModule, class_of
 from gpudoctor.lint.domain.optim import Parameters
@@ -49,7 +50,6 @@ from gpudoctor.lint.interface.contents import (
 from gpudoctor.lint.interface.hooks import HOOKS, told
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.builtin import unknown
-from gpudoctor.lint.library.choosing import choice_name
 from gpudoctor.lint.library.tensors import surely_has_graph
 
 

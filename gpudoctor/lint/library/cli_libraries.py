@@ -8,6 +8,7 @@ from functools import partial
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.choosing import one_by
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.function import (
     BoundMethod,
@@ -25,7 +26,6 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, 
 from gpudoctor.lint.interface.contents import fields_of, find_in_class, find_method, new_dict, new_list
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
-from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.dynamic_import import all_named
 from gpudoctor.lint.library.setting_classes import chosen_object, declare, option
 from gpudoctor.manifest.compiled import prefixes
@@ -160,7 +160,7 @@ def _class_in_settings(call: Call) -> Values:
     key = call.text(0, "key") or ""
     # What it makes stands in no section; objects in it have their own.
     whole = all_named(call, call.do.modules.named_by_itself(f"{key}/class_path"))
-    return (one_of(call, whole) if whole else _classes_at(call, key)) or singleton(NONE)
+    return (one_by(call.place, whole) if whole else _classes_at(call, key)) or singleton(NONE)
 
 
 @MODELS.callable("gpudoctor.manifest.effects.said_in_settings")
@@ -208,7 +208,7 @@ def _part(call: Call, around: tuple[Value, ...], name: str, default: Values | No
 def _classes_at(call: Call, key: str, around: tuple[Value, ...] = ()) -> Values | None:
     named = all_named(call, call.do.modules.named_in_settings([key, "class_path"]))
     found = [each for each in named if each not in around]
-    return one_of(call, found) if found else None
+    return one_by(call.place, found) if found else None
 
 
 @MODELS.decorator("fastcore.script.call_parse")
@@ -228,7 +228,7 @@ def _start_one(call: Call, choices: list[Value]) -> Values | None:
     choices = [value for value in choices if isinstance(value, (Function, BoundMethod, Class, Commands))]
     if len(choices) < 2:
         return _start(call, choices[0]) if choices else None
-    return call.do.for_each_value(one_of(call, choices), lambda value: _start(call, value), call.node)
+    return call.do.for_each_value(one_by(call.place, choices), lambda value: _start(call, value), call.node)
 
 
 def _start(call: Call, value: Value) -> Values:

@@ -8,6 +8,7 @@ from functools import partial
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.choosing import choice_name, one_by
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, ProjectModule
@@ -30,7 +31,6 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.interface.contents import ancestry, default_of, known_items, possible_pairs
 from gpudoctor.lint.interface.hooks import HOOKS, answers
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
-from gpudoctor.lint.library.choosing import choice_name, one_by, one_of
 from gpudoctor.lint.library.library_names import IMPORTS, canonical
 from gpudoctor.lint.library.paths import on_disk
 
@@ -68,7 +68,7 @@ def _imported(call: Call, name: Value, before: str) -> Values:
     if searches and not any(isinstance(each, Unknown) and each.config for each in parts):
         call.do.modules.import_found(_folder_of(searches))
     if modules:
-        return one_of(call, modules)
+        return one_by(call.place, modules)
     if (given := _given_at_start(call, name)) is not None:
         return given
     why = "a module whose name is not known"
@@ -258,7 +258,7 @@ def named_in_files(call: Call) -> Values:
     rest = tuple(map(singleton, given))
     made = Arguments(call.args[1:], own, rest)
     return call.do.for_each_value(
-        one_of(call, choices), lambda each: call.do.call(singleton(each), made, call.node), call.node
+        one_by(call.place, choices), lambda each: call.do.call(singleton(each), made, call.node), call.node
     )
 
 
@@ -281,7 +281,7 @@ def _got_by_name(call: Call) -> Values:
         named = named or (modules.named_in_settings(keys) if keys else [])
         # Each is a program of its own: of many one stands for the others.
         choices = all_named(call, named if len(named) <= MAX_MODULES else named[:1])
-    return one_of(call, choices) if choices else NOT_ANSWERED
+    return one_by(call.place, choices) if choices else NOT_ANSWERED
 
 
 def named(call: Call, target: str) -> Value | None:
@@ -349,7 +349,7 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
             return found
     among = {each.value for each in name.among} if name is not None else set()
     if offered := [each for each in do.modules.defined_in(module) if choice_name(each) in among]:
-        return one_of(call, offered[:MAX_MODULES])
+        return one_by(call.place, offered[:MAX_MODULES])
     start, _, end = _pattern(name) if name is not None else ("", None, "")
     named = [
         each
@@ -362,7 +362,7 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     whole = (_told_in_settings(do, name) or _by_default(do, name)) if name is not None else ()
     told = {each.rpartition(".")[2] for each in whole}
     if exactly := [each for each in named if choice_name(each) in told]:
-        return one_of(call, exactly[:MAX_MODULES])
+        return one_by(call.place, exactly[:MAX_MODULES])
     # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.
     makers = _makers(named) if not (start or end) and call.arg(2, "default") is None else []
     choices: list[Value] = makers or [each for each in named if start or end or isinstance(each, Class)]
@@ -371,7 +371,7 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     choices += list(other or ())
     if len(choices) > MAX_MODULES and other is None:
         choices = _some_of(call, choices)
-    return one_of(call, choices) if 0 < len(choices) <= MAX_MODULES else None
+    return one_by(call.place, choices) if 0 < len(choices) <= MAX_MODULES else None
 
 
 def _may_be(do: LibraryContext, setting: Value | None, text: str) -> bool:
@@ -414,7 +414,7 @@ def method_named_by(do: LibraryContext, owner: Instance, name: Value | None, cal
     ]
     choices = [do.attribute(owner, each, call.node).single for each in fitting[: MAX_MODULES + 1]]
     methods = [each for each in choices if isinstance(each, BoundMethod)]
-    return one_of(call, list(methods)) if 0 < len(methods) == len(choices) <= MAX_MODULES else None
+    return one_by(call.place, list(methods)) if 0 < len(methods) == len(choices) <= MAX_MODULES else None
 
 
 def _makers(named: list[Value]) -> list[Value]:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.lint.domain.function import BoundMethod, ProjectModule
-from gpudoctor.lint.domain.value import Anonymous, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Value, Values, singleton
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.interface.library_call import Call, singleton
-
-
-def one_of(call: Call, choices: list[Value]) -> Values:
-    """The user's choice: one of these on all ranks."""
-    return one_by(call.place, choices)
 
 
 def one_by(what: Hashable, choices: list[Value]) -> Values:
