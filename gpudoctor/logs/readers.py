@@ -70,6 +70,7 @@ _NOTICES = (
     r"pmixp_coll\w*: .*collective timeout|pmixp_client.* status = -61\b|mlx[45]: \S+: got completion with error|"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
     # Every process that comes before the first one is refused for a moment; these do not come by themselves.
+    r"^Timed out initializing process group|"
     r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"
 )
 """What is said outside of tracebacks, and may be why a process has ended."""
@@ -145,7 +146,7 @@ _STRETCHES = tuple(
         ),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "noticed that process", "Process name: "),
-        *("EI00", "ray::", "EJ0001", "EE1002", "EL0004", "execute failed", "process group for", "rank="),
+        *("EI00", "ray::", "EJ0001", "EE1002", "EL0004", "execute failed", "process group ", "rank="),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
         *(
             "Terminated",

@@ -434,6 +434,8 @@ INSIDE: tuple[tuple[str, str, str], ...] = (
     ("AssertionError", "sampler.py:__iter__\ndistributed.py:__iter__", "as many samples"),
     ("EOFError: Ran out of input", "distributed_c10d.py:_tensor_to_object", "ranks exchange"),
     ("_pickle.UnpicklingError: invalid load key, '\\xe2'.", "utils.py:all_gather_list", "ranks exchange"),
+    ("RuntimeError: The size of tensor a (36) must match the size of tensor b (72) at non-singleton dimension 0",
+     "optimizer.py:_use_grad\nadam.py:step", "another size than its parameter"),
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 184.13 GiB. GPU 2 has a total capacity of 79.14 "
      "GiB of which 37.02 GiB is free.", "c10d_logger.py:wrapper\ndistributed_c10d.py:all_gather_object", "is none"),
     ("ConnectionResetError: [Errno 104] Connection reset by peer", "pin_memory.py:_pin_memory_loop", "serves a loader"),

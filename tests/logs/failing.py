@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -347,6 +348,15 @@ def frozen_and_trained_in_one_flat_parameter(rank: int) -> None:
 
 def dtypes_differ_in_one_flat_parameter(rank: int) -> None:
     FullyShardedDataParallel(nn.Sequential(nn.Linear(4, 4).bfloat16(), nn.Linear(4, 1)))  # first
+
+
+def step_after_a_backward_without_exchange(rank: int) -> None:
+    model = FullyShardedDataParallel(nn.Linear(8, 8), device_id=torch.device("cpu"))
+    optimizer = torch.optim.Adam(model.parameters())
+    for exchange in (nullcontext, model.no_sync):
+        with exchange():
+            model(torch.ones(2, 8)).sum().backward()
+        optimizer.step()  # first
 
 
 def samples_of_unlike_shapes(rank: int) -> None:

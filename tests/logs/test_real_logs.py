@@ -79,6 +79,7 @@ CASES = [
     ("sharded_checkpoint_does_not_fit", {0, 1}, OWN, {"GPU934"}),
     ("checkpoint_cannot_be_written", {0, 1}, OWN, set()),
     ("frozen_and_trained_in_one_flat_parameter", {0, 1}, OWN, set()),
+    ("step_after_a_backward_without_exchange", {0, 1}, OWN, {"GPU702"}),
     ("dtypes_differ_in_one_flat_parameter", {0, 1}, OWN, set()),
     ("samples_of_unlike_shapes", {0, 1}, OWN, set()),
     ("file_is_missing", {0, 1}, OWN, {"GPU604"}),

@@ -405,6 +405,14 @@ def test_the_first_rank_of_a_group_that_never_came(front: str, missing: str, tmp
     assert bool(missing) is ("rank 0" in found.because)
 
 
+def test_a_barrier_that_a_program_tells_of_itself(tmp_path: Path) -> None:
+    """Without the type of the error; more processes have come than there are."""
+    told = "Timed out initializing process group in store based barrier on rank: 1, for key: store_based_barrier_key:1 "
+    first = read(tmp_path, f"{told}(world_size=2, worker_count=4, timeout=0:02:00)\n").first
+    assert first is not None
+    assert (first.by.rank, first.role) == (1, FailureRole.WAIT)
+
+
 def test_the_rank_of_which_there_are_two(tmp_path: Path) -> None:
     """The root tells it, on a GPU of its own."""
     warning = "node1:13:14 [0] bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in"

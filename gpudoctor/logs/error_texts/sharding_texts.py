@@ -6,6 +6,14 @@ from gpudoctor.logs.error_texts.error_text import ErrorText
 
 SHARDING_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
+        r"size of tensor a \(\d+\) must match the size of tensor b",
+        "A gradient has another size than its parameter or the optimizer's state of it: under FSDP it is whole after a "
+        "backward in `no_sync()`, and the parameter is a shard; or the state was loaded from another model.",
+        "Step after a backward outside of `no_sync()`, also at the end of the data and of an epoch.",
+        likely=("GPU702",),
+        inside=r"optimizer\.py:(?:_use_grad|maybe_fallback)",
+    ),
+    ErrorText(
         r"setStorage: .* out of bounds for storage of size 0",
         "The memory of a parameter was freed: mostly by FSDP, which gives it back between forwards, where a module "
         "inside of the model was called and not the wrapper.",
