@@ -6,8 +6,9 @@ A `DistributedSampler` splits the data into `num_replicas` shards, and each rank
 the one with its number. With `rank=0` for everybody all ranks read the first shard and nobody reads the others, and
 with `num_replicas=1` as well, each rank reads everything. The local rank starts at 0 on each node, so with two nodes
 half of the shards are read twice. With `num_replicas` and `rank` the wrong way round the shards make no sense at all.
-With a `seed` that differs between ranks each one shuffles differently, and shards overlap. All of this is silent,
-except for a number that is too large: `ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
+With a `seed` that differs between ranks each one shuffles differently, and shards overlap; the sampler that Lightning
+puts into a loader takes the seed that `seed_everything` was last given. All of this is silent, except for a number that
+is too large: `ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
 
 ## Fix
 
@@ -34,12 +35,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gpudoctor.diagnostic import Safety, Severity
-from gpudoctor.lint.domain.data import Sampler
+from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import agreement_on
-from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.knowledge import Escape, Prepare
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.flow.condition import Divergence
@@ -58,10 +59,11 @@ class SamplerRankHardCoded(Rule):
     shows_when = ("all_read_data",)
     errors = NO_SUCH_RANK
     fix_safety = Safety.UNSAFE
-    needs = (MakeSampler,)
+    needs = (MakeSampler, Prepare)
 
     def in_code(self, program: Program) -> Findings:
         program = program.of_ranks
+        yield from self._of_lightning(program)
         # A framework may number its processes in another way, or set the sampler's rank later. What these leave to the
         # program, they read as it is.
         if program.managed_by - program.leaving("loaders"):
@@ -92,6 +94,27 @@ class SamplerRankHardCoded(Rule):
                 "their shards overlap, and other samples are never trained on.",
                 remedy="Leave `seed` out, or give all ranks the same.",
             )
+
+    def _of_lightning(self, program: Program) -> Findings:
+        calls = [each for each in program.events(SeedSet) if each.call.endswith("seed_everything")]
+        for event in program.events(Prepare) if calls and program.launched_in_several else ():
+            given, made = event.given, event.made
+            if not isinstance(given, Loader) or not isinstance(made, Loader) or made.managed != "lightning":
+                continue
+            seeded = next((each for each in reversed(calls) if each.order < event.order), None)
+            # A sampler that draws for itself is given the seeds of torch.
+            if seeded is None or given.sampler is not None or not given.shuffles(event.condition):
+                continue
+            if seeded.seed is not None and seeded.seed.surely & Divergence.RANK:
+                yield self.found(
+                    seeded.location,
+                    "Each rank sets a seed of its own here, and Lightning shuffles with it what it deals out: the "
+                    "shards of the ranks overlap and some samples are never read.",
+                    remedy="Call `seed_everything` with one seed for all ranks, and after it "
+                    "`torch.manual_seed(seed + rank)` for what each should draw for itself.",
+                    because=[("a sampler with this seed is put into this loader", given.place)],
+                )
+                return
 
     def _of(self, program: Program, event: MakeSampler) -> Findings:
         sampler, alone = event.sampler, _is_alone(program, event)
