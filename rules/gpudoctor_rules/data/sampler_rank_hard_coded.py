@@ -101,6 +101,9 @@ class SamplerRankHardCoded(Rule):
             given, made = event.given, event.made
             if not isinstance(given, Loader) or not isinstance(made, Loader) or made.managed != "lightning":
                 continue
+            # `use_distributed_sampler=False`
+            if event.told:
+                continue
             seeded = next((each for each in reversed(calls) if each.order < event.order), None)
             # A sampler that draws for itself is given the seeds of torch.
             if seeded is None or given.sampler is not None or not given.shuffles(event.condition):
