@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Class, Instance, class_of
 from gpudoctor.lint.domain.rank import as_setting
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import Const, Unknown, Values, constant_of, single_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, constant_of, single_of, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.interface.contents import find_method, new_dict, note_chosen_file, possible_pairs, show_entries
 from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -116,7 +116,11 @@ def _merged(call: Call) -> Values:
     files each is laid over those before it."""
     cls = class_of(call.first) if isinstance(call.first, Instance) else None
     if cls is not None:
-        return call.do.modules.object_of_settings(cls, call.node)
+        made = call.do.modules.object_of_settings(cls, call.node)
+        for each in call.args[1:]:
+            if isinstance(each.single, DictOf):
+                _lay_over_fields(call, made.single, each.single)
+        return made
     sections = [each for each in call.args if each.are(DictOf)]
     if not sections or call.rest:
         return returns_kind(call)
@@ -136,6 +140,18 @@ def _entry(call: Call[Instance]) -> Values:
         return inherited_method(call)
     # What has no field may be one of the class that is chosen in its place.
     return call.do.own_attribute(call.receiver, name) or _chosen(name)
+
+
+def _lay_over_fields(call: Call, made: Value | None, section: DictOf) -> None:
+    """What a section says of an object's fields; of a field that is an object in turn, what it says of that one's."""
+    for key, said in possible_pairs(call.do, section) if isinstance(made, Instance) else ():
+        if (name := text_of(key.single)) is None:
+            continue
+        field, part = call.do.own_attribute(made, name), said.single
+        if field is not None and isinstance(field.single, Instance) and isinstance(part, DictOf):
+            _lay_over_fields(call, field.single, part)
+        else:
+            call.do.set_own_attribute(made, name, said)
 
 
 def _laid_over(call: Call, before: Values, after: Values) -> Values:

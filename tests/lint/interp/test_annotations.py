@@ -88,6 +88,15 @@ MADE = {
         config = OmegaConf.to_object(config)
         reveal(config.size)  #: setting size
         """,
+    "merged by OmegaConf with what is known": """
+        from omegaconf import OmegaConf
+        said = OmegaConf.create({"size": 3, "optim": {"steps": 7}, "net": {"_target_": "nets.Net"}})
+        config = OmegaConf.merge(OmegaConf.structured(Config), said)
+        reveal(config.optim.steps)  #: 7
+        reveal(config.optim.make())  #: 'made'
+        reveal(config.size)  #: 3
+        reveal(config.net["_target_"])  #: 'nets.Net'
+        """,
     "without a value for a field": """
         config = Config()
         reveal(config.optim.make())  #: 'made'
