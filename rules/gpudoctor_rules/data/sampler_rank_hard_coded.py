@@ -111,7 +111,7 @@ class SamplerRankHardCoded(Rule):
             if seeded.seed is not None and seeded.seed.surely & Divergence.RANK:
                 yield self.found(
                     seeded.location,
-                    "Each rank sets a seed of its own here, and Lightning shuffles with it what it deals out: the "
+                    "Each rank sets a seed of its own here, and the sampler that Lightning makes shuffles with it: the "
                     "shards of the ranks overlap and some samples are never read.",
                     remedy="Call `seed_everything` with one seed for all ranks, and after it "
                     "`torch.manual_seed(seed + rank)` for what each should draw for itself.",
