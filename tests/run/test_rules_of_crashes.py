@@ -2,11 +2,11 @@
 
 import pytest
 
-from gpudoctor.diagnostic import Location
-from gpudoctor.registry import find_rules
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.registry import find_rules, load
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import judged
-from gpudoctor.run.recording import Crash, Process, RecordedWrap, Recording, StackFrame
+from gpudoctor.run.recording import Crash, Process, RecordedWrap, Recording, StackFrame, Step
 from gpudoctor.run.recording.call_counts import RecordedCollective
 
 HERE = Location("train.py", 7)
@@ -52,3 +52,17 @@ def test_two_calls_of_one_size_in_another_order(second: tuple[str, str], element
     faults = Faults()
     assert [each.code for each in judged(Recording(ranks), cards, faults)] == found
     assert not faults.told
+
+
+@pytest.mark.parametrize(("second", "clears"), [(3, False), (6, True)])
+def test_what_one_call_is_given_in_another_order_no_run_clears(second: int, clears: bool) -> None:
+    step = Step(number=1, optimizer=0, at=0.0, took=1.0, spans={}, counts={}, memory=None, cost=0.0)
+
+    def of_rank(rank: int, line: int) -> Process:
+        place = Location("train.py", line)
+        called = RecordedCollective("all_reduce", 1, "0", 0.0, 1, False, place, function="main")
+        return Process(rank, 1, rank, 2, rank, "node", "train.py", "2.13", steps=(step,), collectives=(called,))
+
+    rule = load(next(card for card in find_rules().cards if card.code == "GPU512"))
+    found = Finding("GPU512", "a-rule", Severity.ERROR, "It is so.", Location("train.py", 3))
+    assert rule.could_show(Recording((of_rank(0, 3), of_rank(1, second))).beside([found])) is clears

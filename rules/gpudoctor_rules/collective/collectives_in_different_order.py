@@ -29,7 +29,7 @@ https://docs.pytorch.org/docs/stable/distributed.html#collective-functions; run 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -79,12 +79,18 @@ class CollectivesInDifferentOrder(Rule):
         met = (_crossed(self, recording, *two) for two in combinations(recording.ranks, 2))
         yield from next(filter(None, met), ())
 
+    def could_show(self, recording: Recording) -> bool:
+        # What one call is given is not told from what it is given in another round.
+        met = (two for ranks in combinations(recording.ranks, 2) for two in _meetings(*ranks))
+        at_one = {here.place for here, there in met if here.place is not None and here.place == there.place}
+        return super().could_show(recording) and not any(recording.suspects(self.code, place) for place in at_one)
+
     def _swapped(self, program: Program) -> Findings:
         sides = _sides(program)
         for (where, guard), mine in sides.items():
             # Each pair of sides is looked at once.
             theirs = sides.get((where, guard.negated()), []) if guard.holds else []
-            at = next((each for kind in (_call, _what) if (each := _first_apart(mine, theirs, kind)) is not None), None)
+            at = next((each for how in (_first_apart, _first_crossed) if (each := how(mine, theirs)) is not None), None)
             if at is None:
                 continue
             here, there = theirs[at].call, mine[at].call
@@ -99,23 +105,26 @@ class CollectivesInDifferentOrder(Rule):
             )
 
 
-def _first_apart(
-    mine: Sequence[Collective], theirs: Sequence[Collective], kind: Callable[[Collective], Hashable]
-) -> int | None:
+def _first_apart(mine: Sequence[Collective], theirs: Sequence[Collective]) -> int | None:
     """Where two sides that call the same differ first: there they stand still, and the rest is never reached. Where
     one side lacks a call, it is the missing partner that is reported."""
-    calls, others = [*map(kind, mine)], [*map(kind, theirs)]
+    calls, others = [*map(_call, mine)], [*map(_call, theirs)]
     if Counter(calls) != Counter(others):
         return None
     return next((index for index, call in enumerate(calls) if call != others[index]), None)
 
 
+def _first_crossed(mine: Sequence[Collective], theirs: Sequence[Collective]) -> int | None:
+    """Where two sides with the same calls give a tensor that the other side gives to another of them."""
+    given, others = [each.one for each in mine], [each.one for each in theirs]
+    if [*map(_call, mine)] != [*map(_call, theirs)]:
+        return None
+    met = (at for at, one in enumerate(given) if one is not None and given.count(one) == others.count(one) == 1)
+    return next((at for at in met if others[at] != given[at]), None)
+
+
 def _call(event: Collective) -> Hashable:
     return event.call, event.among
-
-
-def _what(event: Collective) -> Hashable:
-    return event.call, event.among, event.one
 
 
 def _crossed(rule: Rule, recording: Recording, first: Process, second: Process) -> Sequence[Finding]:
@@ -124,13 +133,9 @@ def _crossed(rule: Rule, recording: Recording, first: Process, second: Process) 
 
     Sides of one test are no two functions: there ranks may take turns, as where one gives a value and the others zeros.
     """
-    theirs = {_number(each): each for each in second.collectives if _mixes(each)}
     met: set[tuple[Location, Location]] = set()
-    for here in first.collectives:
-        there = theirs.get(_number(here)) if _mixes(here) else None
-        if there is None or here.place is None or there.place is None or here.place == there.place:
-            continue
-        if (here.name, here.elements) != (there.name, there.elements):
+    for here, there in _meetings(first, second):
+        if here.place is None or there.place is None or here.place == there.place:
             continue
         met.add((here.place, there.place))
         again = here.function != there.function and (there.place, here.place) in met
@@ -148,6 +153,15 @@ def _crossed(rule: Rule, recording: Recording, first: Process, second: Process) 
     return ()
 
 
+def _meetings(first: Process, second: Process) -> Iterator[tuple[RecordedCollective, RecordedCollective]]:
+    """Calls that have met each other, and are alike for all that can be seen of them."""
+    theirs = {_number(each): each for each in second.collectives if _mixes(each)}
+    for here in first.collectives:
+        there = theirs.get(_number(here)) if _mixes(here) else None
+        if there is not None and (here.name, here.elements) == (there.name, there.elements):
+            yield here, there
+
+
 def _number(each: RecordedCollective) -> Hashable:
     return each.group, each.number
 
@@ -163,10 +177,16 @@ _MIXING = ("all_reduce", "all_gather", "_all_gather", "reduce_scatter", "_reduce
 def _sides(program: Program) -> dict[tuple[Side, Literal], list[Collective]]:
     """The collectives on each side of each test on the rank, in their order, apart for each call of a function."""
     found: dict[tuple[Side, Literal], list[Collective]] = {}
-    for event in program.events(Collective):
-        guards = event.rank_guards
-        # Sides of sides are left alone.
-        if len(guards) == 1 and event.among is not None:
-            rounds = tuple((loop.identity, loop.pass_) for loop in event.loops)
-            found.setdefault(((event.context.frames, rounds), guards[0]), []).append(event)
+    # Sides of sides are left alone.
+    guarded = [(each, each.rank_guards[0]) for each in program.events(Collective) if len(each.rank_guards) == 1]
+    sides: dict[Hashable, set[Literal]] = {}
+    for event, guard in guarded:
+        for loop in event.loops:
+            sides.setdefault(loop.identity, set()).add(guard)
+    for event, guard in guarded:
+        if event.among is not None:
+            # A loop of one side, as over what is another list there, is called with all its rounds.
+            common = (loop for loop in event.loops if sides[loop.identity] != {guard} or loop.times is None)
+            rounds = tuple((loop.identity, loop.pass_) for loop in common)
+            found.setdefault(((event.context.frames, rounds), guard), []).append(event)
     return found
