@@ -203,6 +203,11 @@ class Forward(Event):
     """Parts with parameters that no `fully_shard` has taken, while it has taken other parts of the model."""
 
     @property
+    def on_cpu(self) -> bool:
+        """The weights surely lie on the CPU."""
+        return on_cpu(self.device)
+
+    @property
     def on_gpu(self) -> bool:
         """The module surely lies on a GPU or the like."""
         return on_gpu(self.device)

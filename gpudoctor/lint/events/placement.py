@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.device import Device, Devices, on_gpu
+from gpudoctor.lint.domain.device import Device, Devices, on_cpu, on_gpu
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown
@@ -37,6 +37,11 @@ class Move(Event):
     def to_gpu(self) -> bool:
         """The device surely is a GPU or the like."""
         return on_gpu(self.device)
+
+    @property
+    def to_cpu(self) -> bool:
+        """The device surely is the CPU."""
+        return on_cpu(self.device)
 
 
 @dataclass(frozen=True, kw_only=True)

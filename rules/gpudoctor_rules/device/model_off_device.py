@@ -32,7 +32,7 @@ from functools import reduce
 
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.device import Device, on_cpu
+from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Value
@@ -55,6 +55,7 @@ class ModelOffDevice(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     needs = (Forward,)
+    looks_at = ((Forward, "on_cpu"),)
 
     def in_code(self, program: Program) -> Findings:
         if program.managed_by - program.leaving("placing"):
@@ -138,7 +139,7 @@ def _at_odds(event: Forward, moving: frozenset[str]) -> bool:
     if event.unseen or event.brings_own or where_something_is_raised(event.condition):
         return False
     # With one input on the CPU, that may be the one which meets the weights, and all is well.
-    here = on_cpu(event.device) and bool(event.inputs)
+    here = event.on_cpu and bool(event.inputs)
     # It brings the inputs to its GPUs itself, wherever they are; all on the CPU may be what an option wants.
     if here and event.module.wrapped_by(WrapperKind.DATA_PARALLEL):
         return not any(each.on_cpu for each in event.inputs)

@@ -46,7 +46,8 @@ class WrapBeforeMove(Rule):
     )
     fix_safety = Safety.UNSAFE
     shows_when = ("ended_well",)
-    needs = (InitGroup, Wrap)
+    needs = (Wrap,)
+    looks_at = ((Wrap, "model_on_cpu"),)
     crash = CrashText(
         "device_ids and output_device arguments only work with",
         because="the model was not on the GPU that `device_ids` names",

@@ -45,6 +45,7 @@ class GradientAveragedTwice(Rule):
     shows_when = ("distributed", "ranks.losses")
     of_ranks = True
     needs = (Backward,)
+    looks_at = ((Backward, "loss.divided"), (Collective, "of_gradients"))
 
     def in_code(self, program: Program) -> Findings:
         # Who says when DDP reduces may well do it himself in between.

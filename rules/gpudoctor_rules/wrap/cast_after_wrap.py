@@ -24,7 +24,6 @@ pytorch/pytorch#104336.
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Safety, Severity
-from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.model import Wrap
@@ -44,6 +43,7 @@ class CastAfterWrap(Rule):
     fix_safety = Safety.UNSAFE
     shows_when = ("distributed", "trained")
     needs = (Move,)
+    looks_at = ((Move, "to_dtype"), (Move, "to_cpu"))
     drift = DriftText(
         "the wrapper does not average the parameters that the cast has made", "Cast the model first, and wrap it then."
     )
@@ -76,7 +76,7 @@ def _change(program: Program, move: Move, wrap: Wrap) -> str:
     if move.to_dtype and before and move.to_dtype != before:
         return f"is cast to {move.to_dtype}"
     # Wherever it goes back to: on the CPU the parameters are others already.
-    return "is moved to the CPU" if on_cpu(move.device) and wrap.model_on_gpu else ""
+    return "is moved to the CPU" if move.to_cpu and wrap.model_on_gpu else ""
 
 
 def _type_of(program: Program, move: Move) -> str:
