@@ -16,7 +16,6 @@ from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor, tensors_in
 from gpudoctor.lint.domain.value import FALSE, NONE, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
-from gpudoctor.lint.interface.hooks import HOOKS, answers
 from gpudoctor.lint.interface.library_call import Call, LibraryContext, flatten, singleton
 from gpudoctor.manifest.compiled import operations
 from gpudoctor.manifest.effects import CollectiveEffect
@@ -74,7 +73,6 @@ def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> 
         more = call.do.state(only, ContainerState.more)
         if marks and more is not None:
             call.do.set_state(only, ContainerState.more, more.map(lambda each: each.if_tensor(shards=frozenset(marks))))
-            call.do.set_flag(only, ContainerState.gathered)
 
 
 def gathered(call: Call, effect: CollectiveEffect, sent: Values | None) -> Values | None:
@@ -117,18 +115,6 @@ def _cuts(call: Call, effect: CollectiveEffect) -> bool:
 def _adds(call: Call) -> bool:
     op = call.given("op")
     return op is None or library_name_of(single_of(op)).endswith(".SUM")
-
-
-@answers(HOOKS.item_set, ListOf)
-def put_back(do: LibraryContext, gathered: ListOf, *_: Values) -> None:
-    """An item is put into a list of gathered tensors: mostly the rank's own, which has its graph."""
-    if do.flag(gathered, ContainerState.gathered) is NO:
-        return
-    for each in tensors_in(flatten(do, [gathered])):
-        set_marks(do, each, [])
-    more = do.state(gathered, ContainerState.more)
-    if more is not None:
-        do.set_state(gathered, ContainerState.more, more.map(lambda each: without(each, MarkKind.WITHOUT_GRAPH)))
 
 
 def give_graph(do: LibraryContext, tensor: Tensor) -> None:

@@ -338,8 +338,6 @@ class ContainerState:
     repeated: Flag[ListOf] = Flag()
     """`[x] * n`: it was made with the same object in several places. Written by `items`, read by
     `collective_signatures`."""
-    gathered: Flag[ListOf] = Flag()
-    """A collective has filled it with what all ranks had. Written and read by `collective_taint`."""
 
 
 class ObjectState:

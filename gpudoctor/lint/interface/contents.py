@@ -453,7 +453,6 @@ _TOLD_OF_CONTENTS: tuple[Flag[Any], ...] = (
     ContainerState.grown,
     ContainerState.by_rank,
     ContainerState.unordered,
-    ContainerState.gathered,
     ObjectState.of_settings,
     ObjectState.opened,
     SettingState.chosen_file,

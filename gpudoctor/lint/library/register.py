@@ -88,7 +88,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Files that know nothing but what has a name that begins so."""
 ANALYSES = (
-    "activation_checkpoint", "after_wrap", "collective_taint", "cut_ends", "data_parallel_replicas", "dropped_results",
+    "activation_checkpoint", "after_wrap", "cut_ends", "data_parallel_replicas", "dropped_results",
     "freezing", "iterable_datasets", "picked_samples", "state_dicts", "swallowed_errors",
 )  # fmt: skip
 

@@ -16,7 +16,7 @@ from gpudoctor.lint.questions.asked_in_tests import asks_for_one_round
 from gpudoctor.lint.questions.loop_counters import in_last_round_of
 from gpudoctor.rule import Program
 from gpudoctor_rules.collective._sides import Alone, reached_alone
-from gpudoctor_rules.collective._together import JointStep, steps_together
+from gpudoctor_rules.collective._together import JointStep
 
 
 def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | None:
@@ -107,8 +107,7 @@ def lonely_collectives(program: Program) -> list[Alone[Collective]]:
         if not any(_is_served(program, event, guard) for guard in event.rank_guards)
         if not (event.rank_guards and _may_be_met(program, event))
     ]
-    instead = _in_place_of_others(program) if any(event.rank_guards for event in calls) else ()
-    return reached_alone((event for event in calls if event not in instead), _kind)
+    return reached_alone(calls, _kind)
 
 
 def _may_be_met(program: Program, event: Collective) -> bool:
@@ -134,16 +133,6 @@ def _is_served(program: Program, event: Collective, guard: Literal) -> bool:
     waiting = [loop for loop in event.loops if not loop.source]
     theirs = any(all(guard in each.condition for each in program.during(loop, Collective)) for loop in waiting)
     return theirs and any(guard.negated() in each.condition for each in program.events(Escape))
-
-
-def _in_place_of_others(program: Program) -> list[Collective]:
-    """Calls on a way that leaves before the one that they stand for."""
-    together = list(steps_together(program))
-    ways_out = [leaving for leaving in program.events(LeaveLoop) if leaving.rank_guards]
-    missed = [(leaving, step) for leaving in ways_out if (step := missed_by(leaving, together)) is not None]
-    # Of two calls on the two sides of a test each has the other for its partner.
-    missed = [(leaving, step) for leaving, step in missed if not step.event.rank_guards]
-    return [call for leaving, step in missed if (call := called_instead(program, leaving, step)) is not None]
 
 
 def _of_all_ranks(event: Collective) -> bool:

@@ -40,7 +40,7 @@ from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.event_context import Event, ranks_in_words
-from gpudoctor.lint.events.process import Caught, InitGroup, SeedSet
+from gpudoctor.lint.events.process import Caught, SeedSet
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.questions.asked_in_tests import (
@@ -82,21 +82,19 @@ class LocalDecisionEndsLoop(Rule):
 
     def in_code(self, program: Program) -> Findings:
         together = list(steps_together(program))
-        told: set[Location] = set()
         on_the_rank = ((event, None) for event in _on_the_rank(program))
         for event, guard in [*_on_local_data(program), *on_the_rank]:
             if guard is not None and _drawn_alike(program, guard, event):
                 continue
             missed = missed_by(event, _of_those_who_stay(event, together))
             # `Join` lets a rank that has left answer the collectives of the others.
-            if missed is None or event.location in told or "join" in event.context.contexts:
+            if missed is None or "join" in event.context.contexts:
                 continue
             # Where each rank cuts its rows out of the batch, all have read the same one.
             if event.loops and any(program.during(event.loops[-1], BatchCut)):
                 continue
             if called_instead(program, event, missed) is not None or _leaves_behind(program, event, missed):
                 continue
-            told.add(event.location)
             yield self.found(
                 at=event.location,
                 message=f"{_subject(event, guard)} {WORDS.get(event.how, 'leaves this loop')}: the other ranks go on "
@@ -107,11 +105,9 @@ class LocalDecisionEndsLoop(Rule):
                 doubt=MAY_AGREE,
                 cause=first_asked(guard).atom.place if guard is not None else None,
             )
-        yield from self._left_out(program, together, told)
+        yield from self._left_out(program, together)
         for caught, step in passed_over(program, together):
-            if caught.location not in told:
-                told.add(caught.location)
-                yield self._passed_over(caught, step)
+            yield self._passed_over(caught, step)
 
     def _passed_over(self, caught: Caught, step: JointStep) -> Finding:
         return self.found(
@@ -123,8 +119,9 @@ class LocalDecisionEndsLoop(Rule):
             doubt="It takes an error that the other ranks do not have.",
         )
 
-    def _left_out(self, program: Program, together: list[JointStep], told: set[Location]) -> Findings:
+    def _left_out(self, program: Program, together: list[JointStep]) -> Findings:
         """What a rank does not take part in, where it stands under a test of its own data."""
+        told: set[Location] = set()
         for step, guard in _left_out(program, together):
             place = step.event.location
             if place in told or _drawn_alike(program, guard, step.event):
@@ -220,15 +217,8 @@ def _on_the_rank(program: Program) -> list[LeaveLoop]:
     """A rank that leaves while those on the other side of the test do not."""
     # A test on local data is reported as such; the rank in it would be told twice.
     leaving = (event for event in program.events(LeaveLoop) if event.how in _QUIET_WAYS and not event.local_guards)
-    asked = (event for event in leaving if _asked_here(event, event.rank_guards) and not _never_joins(program, event))
+    asked = (event for event in leaving if _asked_here(event, event.rank_guards))
     return without_partner(asked, _kind)
-
-
-def _never_joins(program: Program, event: LeaveLoop) -> bool:
-    """The program ends on ranks that have not joined the group, and tells the group how many the others are."""
-    groups = list(program.events(InitGroup))
-    before = all(each.order > event.order for each in groups)
-    return event.how == "exit" and before and any(each.world_size is not None for each in groups)
 
 
 def _of_those_who_stay(event: LeaveLoop, together: list[JointStep]) -> list[JointStep]:

@@ -38,7 +38,6 @@ from gpudoctor_rules.data._passes import (
     repeating_loop,
     trained_together,
     trained_with,
-    unused_samplers,
     where_averaged,
 )
 
@@ -55,9 +54,6 @@ class CustomSamplerNotSharded(Rule):
 
     def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or not program.whole or program.shared_out:
-            return
-        # A sampler may be wrapped into one that shards it.
-        if unused_samplers(program):
             return
         alike: set[Value] = {event.source for event in program.events(Streamed) if event.same_on_ranks}
         for loader, training in trained_with(program).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.lint.domain.group import ManagedObject
-from gpudoctor.lint.domain.module import Wrapper, chain_of
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.training_step import Backward
@@ -37,21 +37,10 @@ def handed_over(program: Program) -> Iterator[Prepare]:
     return (each for each in program.events(Prepare) if not each.by_itself)
 
 
-def preparing(program: Program, model: Value) -> Prepare | None:
-    """Where a framework made this wrapper, or one that lies in it."""
-    chain = chain_of(model)
-    return next((each for each in handed_over(program) if each.made in chain), None)
-
-
 def prepared_for(program: Program, backward: Backward) -> Prepare | None:
-    """Where a model was prepared through which these gradients flow."""
-    calls = list(program.calls_in_graph(backward))
-    found = (preparing(program, call.module) for call in calls)
-    through = next((each for each in found if each is not None), None)
-    if through is not None:
-        return through
-    # Past the wrapper: the model itself, or the method of one.
-    cores = {call.module.core for call in calls}
+    """Where a model was prepared through which these gradients flow, or past whose wrapper: the model itself was
+    called, or the method of one."""
+    cores = {call.module.core for call in program.calls_in_graph(backward)}
     made = (each for each in handed_over(program) if each.order < backward.order and each.given.core in cores)
     return next((each for each in made if isinstance(each.made, Wrapper)), None)
 

@@ -107,8 +107,6 @@ def _who(event: Event) -> str:
 def _waiting_for(each: Evaluation, together: list[Event]) -> Event | None:
     """What all ranks do together next, in a loop that comes by here again; None where it is the last evaluation."""
     around = [loop for loop in each.start.loops if loop.identity != each.loop.identity and loop.repeats]
-    if not around:
-        return None
     inside = {loop.identity for loop in around}
     shared = [e for e in together if any(loop.identity in inside for loop in e.loops) and not e.rank_guards]
     # What comes later is met first; what stands before it, in the next round.
