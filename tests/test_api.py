@@ -191,7 +191,7 @@ def test_a_pack_can_import_what_the_built_in_rules_do() -> None:
     }
     offered = {name for name in vars(pack) if not name.startswith("__")}
     assert not {name: file for name, file in imported.items() if name not in {*api.__all__, *offered}}
-    assert offered - imported.keys() == {"annotations", "recording"}
+    assert offered - imported.keys() == {"recording"}
 
 
 def test_texts_count_instead_of_files_wherever_they_are_read(tmp_path: Path) -> None:

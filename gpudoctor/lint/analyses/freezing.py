@@ -33,8 +33,7 @@ def take_apart(do: LibraryContext, module: Value) -> None:
         do.set_flag(module.core, ModuleState.taken_apart)
 
 
-@MODELS.method(Module, "requires_grad_")
-@MODELS.method(Wrapper, "requires_grad_")
+@MODELS.method((Module, Wrapper), "requires_grad_")
 def _of_module(call: Call[Module | Wrapper]) -> Values:
     _told(call.do, call.receiver, call.arg(0, "requires_grad") or singleton(TRUE), call.place)
     return singleton(call.receiver)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -335,13 +335,15 @@ class Models:
         """Say what these decorators make of a function; others are taken to keep it."""
         return _registered(self.decorators, *names)
 
-    def method(self, kind: type[T], *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]:
-        """Answer these methods of a kind of value; with no names, all that nobody else answers."""
-        return (
-            _registered(self.methods, *[(kind, name) for name in names])
-            if names
-            else _registered(self.any_method, kind)
-        )
+    @overload
+    def method(self, kind: type[T], /, *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]: ...
+    @overload
+    def method(self, kind: tuple[type[Value], ...], /, *names: str) -> Callable[[Callable[..., Values]], Model]: ...
+    def method(self, kind: Any, /, *names: str) -> Any:
+        """Answer these methods of a kind of value, or of several; with no names, all that nobody else answers."""
+        kinds: tuple[type[Value], ...] = kind if isinstance(kind, tuple) else (kind,)
+        named = [(each, name) for each in kinds for name in names]
+        return _registered(self.methods, *named) if names else _registered(self.any_method, *kinds)
 
     def attribute(self, kind: type[T], *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer these attributes of a kind of value; with no names, all that nobody else answers."""
@@ -405,6 +407,39 @@ class Models:
 
 
 MODELS = Models()
+_NOTHING = singleton(NONE)
+
+
+def always(value: Value) -> Callable[..., Values]:
+    """A model that answers the same, whatever it is asked."""
+    answer = singleton(value)
+    return lambda *_: answer
+
+
+def logs(kind: type[Event], answer: Values = _NOTHING, /, **fields: str | bool) -> Callable[..., Values]:
+    """A model that logs an event. Texts name what the call has for a field: `wrapper="receiver"`."""
+
+    def model(call: Call, *_: Effect) -> Values:
+        said = {name: getattr(call, each) if isinstance(each, str) else each for name, each in fields.items()}
+        call.emit(kind, **said)
+        return answer
+
+    return model
+
+
+def itself(call: Call[Value]) -> Values:
+    """The model of what returns the object on which it is called."""
+    return singleton(call.receiver)
+
+
+def plain_result(call: Call) -> Values:
+    """The model of what returns something of which no more is known."""
+    return singleton(call.result())
+
+
+def next_item(call: Call[Value]) -> Values:
+    """The model of what takes an item out of the object on which it is called."""
+    return call.do.items_of(singleton(call.receiver), call.node)
 
 
 def said_by_stub(call: Call) -> Values:

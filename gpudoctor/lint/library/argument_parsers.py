@@ -28,7 +28,7 @@ from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, Set
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.interface.contents import hidden_in, known_items
-from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, itself, singleton
 from gpudoctor.lint.library.missing_attributes import declares
 
 SUPPRESS = Library("argparse.SUPPRESS")
@@ -84,9 +84,7 @@ def _take_over(call: Call, source: Parser, target: Parser | Namespace) -> None:
                 call.do.set_entry(target, table, name, found)
 
 
-@MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group")
-def _group(call: Call[Parser]) -> Values:
-    return singleton(call.receiver)
+MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group")(itself)
 
 
 @MODELS.method(Parser, "add_subparsers", "add_parser")

@@ -411,9 +411,9 @@ def _open_path(call: Call[Text]) -> Values:
     return _opened(call, singleton(call.receiver), call.spelled_receiver, call.constant(0, "mode"))
 
 
-@MODELS.method(Text, "read_bytes", "read_text")
-def _read_at_once(call: Call[Text]) -> Values:
-    return _opened(call, singleton(call.receiver), call.spelled_receiver, "r")
+MODELS.method(Text, "read_bytes", "read_text")(
+    lambda call: _opened(call, singleton(call.receiver), call.spelled_receiver, "r")
+)
 
 
 @MODELS.method(Text, "write_bytes", "write_text")
@@ -437,8 +437,7 @@ def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Valu
     return call.unknown(opened, "an open file", divergence, escaped_from="io.open")
 
 
-@MODELS.method(Const, "format")
-@MODELS.method(Text, "format")
+@MODELS.method((Const, Text), "format")
 def _format(call: Call[Const | Text]) -> Values:
     given = _fields(call)
     for each in given:
@@ -530,8 +529,7 @@ def _cut(call: Call[Text]) -> Values:
     return new_list(call.do, list(map(singleton, cut)), call.node)
 
 
-@MODELS.method(Const)
-@MODELS.method(Text)
+@MODELS.method((Const, Text))
 def _text_method(call: Call[Const | Text]) -> Values:
     if call.name in _QUESTIONS:
         return _whether_there(call, call.name, singleton(call.receiver))

@@ -48,7 +48,15 @@ from gpudoctor.lint.interface.contents import (
     take_out,
 )
 from gpudoctor.lint.interface.hooks import HOOKS, told
-from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.library_call import (
+    MODELS,
+    NOT_ANSWERED,
+    Call,
+    LibraryContext,
+    flatten,
+    next_item,
+    singleton,
+)
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.tensors import surely_has_graph
 
@@ -173,9 +181,7 @@ def _entries_of(call: Call, given: Values) -> list[tuple[Values | None, Values]]
     return [(unknown(call, "a key"), union(held))] if held else [(None, given)]
 
 
-@MODELS.method(TupleOf)
-def _tuple_method(call: Call) -> Values:
-    return unknown(call, "a count")
+MODELS.method(TupleOf)(lambda call: unknown(call, "a count"))
 
 
 @MODELS.method(ListOf, "append", "add", "insert")
@@ -280,19 +286,15 @@ def _index_of(items: Sequence[Values], sought: Values) -> int | None:
     return None
 
 
-@MODELS.method(ListOf, "__getitem__")
-def _get_item(call: Call[ListOf]) -> Values:
-    return call.do.items_of(singleton(call.receiver), call.node)
+MODELS.method(ListOf, "__getitem__")(next_item)
 
 
-@MODELS.method(ListOf, "copy")
-@MODELS.method(DictOf, "copy")
+@MODELS.method((ListOf, DictOf), "copy")
 def _copy(call: Call[ListOf | DictOf]) -> Values:
     return singleton(copy_of(call.do, call.receiver, call.node))
 
 
-@MODELS.method(ListOf, "clear")
-@MODELS.method(DictOf, "clear")
+@MODELS.method((ListOf, DictOf), "clear")
 def _clear(call: Call[ListOf | DictOf]) -> Values:
     empty(call.do, call.receiver)
     return singleton(NONE)
@@ -323,9 +325,7 @@ def _reversed(call: Call) -> Values:
     return singleton(TupleOf(items[::-1]))
 
 
-@MODELS.method(ListOf)
-def _list_method(call: Call) -> Values:
-    return unknown(call, "a number")
+MODELS.method(ListOf)(lambda call: unknown(call, "a number"))
 
 
 @MODELS.method(DictOf, "items", "keys", "values")
@@ -466,9 +466,7 @@ def _pop_item(call: Call[DictOf]) -> Values:
     return singleton(TupleOf((unknown(call, "a key"), found if held or more else unknown(call, "an entry"))))
 
 
-@MODELS.method(DictOf)
-def _dict_method(call: Call) -> Values:
-    return unknown(call, "part of a dictionary")
+MODELS.method(DictOf)(lambda call: unknown(call, "part of a dictionary"))
 
 
 @MODELS.method(ProjectModule, "__getitem__")

@@ -203,8 +203,7 @@ def _get_state(call: Call) -> Values:
     return singleton(call.result(fresh=True))
 
 
-@MODELS.method(Tensor, "full_tensor")
-@MODELS.method(Unknown, "full_tensor")
+@MODELS.method((Tensor, Unknown), "full_tensor")
 def _whole(call: Call[Tensor | Unknown]) -> Values:
     """A `DTensor` brings its parts together: all ranks of its mesh must ask for it, but for what each has whole."""
     if is_cut_up(call.do, call.receiver):
@@ -232,8 +231,7 @@ def _take_prefix_off(call: Call) -> Values:
     return singleton(NONE)
 
 
-@MODELS.method(Module, "load_state_dict")
-@MODELS.method(Wrapper, "load_state_dict")
+@MODELS.method((Module, Wrapper), "load_state_dict")
 def _load_state(call: Call[Module | Wrapper]) -> Values:
     state = call.arg(0, "state_dict")
     loaded, entry = origin(call, state)

@@ -316,6 +316,4 @@ def _define(call: Call) -> Values:
     return singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
 
 
-@MODELS.method(Commands)
-def _other(call: Call) -> Values:
-    return NOT_ANSWERED if call.name.startswith("__") else singleton(Const(None))
+MODELS.method(Commands)(lambda call: NOT_ANSWERED if call.name.startswith("__") else singleton(NONE))

@@ -14,15 +14,13 @@ def _change(call: Call, effect: FolderEffect) -> Values:
     return _emit(call, call.given(effect.path), call.given(effect.tolerates), spelled, effect.removes)
 
 
-@MODELS.method(Text, "mkdir")
-@MODELS.method(Unknown, "mkdir")
+@MODELS.method((Text, Unknown), "mkdir")
 def _make_path(call: Call[Text | Unknown]) -> Values:
     """`Path("runs").mkdir(mode, parents, exist_ok)`."""
     return _emit(call, singleton(call.receiver), call.arg(2, "exist_ok"), call.spelled_receiver)
 
 
-@MODELS.method(Text, "unlink")
-@MODELS.method(Unknown, "unlink")
+@MODELS.method((Text, Unknown), "unlink")
 def _remove_path(call: Call[Text | Unknown]) -> Values:
     """`Path("old.pt").unlink(missing_ok)`."""
     return _emit(call, singleton(call.receiver), call.arg(0, "missing_ok"), call.spelled_receiver, removes=True)

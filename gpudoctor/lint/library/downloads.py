@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.symbols import OpenFile
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.files import Download, as_path
 from gpudoctor.lint.interface.contents import known_items
-from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, always, singleton
 from gpudoctor.lint.library.checkpoint_files import note_written, opened_for_writing, report_written
 from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import DownloadEffect
@@ -139,6 +139,4 @@ def _fetched_by(value: Value) -> str:
     return ""
 
 
-@MODELS.callable("filelock.*", "fasteners.*", "portalocker.*")
-def _lock(call: Call) -> Values:
-    return singleton(ContextManager("lock"))
+MODELS.callable("filelock.*", "fasteners.*", "portalocker.*")(always(ContextManager("lock")))

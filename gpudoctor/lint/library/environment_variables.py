@@ -22,7 +22,7 @@ from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interface.contents import pairs
 from gpudoctor.lint.interface.hooks import HOOKS, answers, told
-from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, always, singleton
 from gpudoctor.lint.source.group_options import variable_in
 from gpudoctor.record import dataclass, replace
 
@@ -94,9 +94,7 @@ PLACEMENT = frozenset(
 )
 
 
-@MODELS.name("os.environ")
-def _environ(do: LibraryContext, place: Location) -> Values:
-    return singleton(ENVIRON)
+MODELS.name("os.environ")(always(ENVIRON))
 
 
 def _name(values: Values | None) -> str | None:
@@ -272,11 +270,7 @@ def _contains(call: Call) -> Values:
     return singleton(answer or Unknown(Anonymous("environment has", only), "an environment variable", config=True))
 
 
-@MODELS.method(Environ, "copy")
-def _copy(call: Call) -> Values:
-    return singleton(Environ(call.place))
+MODELS.method(Environ, "copy")(lambda call: singleton(Environ(call.place)))
 
 
-@MODELS.method(Environ, "keys", "items", "values")
-def _contents(call: Call) -> Values:
-    return singleton(_of(call))
+MODELS.method(Environ, "keys", "items", "values")(lambda call: singleton(_of(call)))

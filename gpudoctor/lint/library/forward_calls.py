@@ -65,8 +65,7 @@ def _called(call: Call[Module]) -> Values:
 
 
 @MODELS.called(Wrapper)
-@MODELS.method(Module, "__call__", "forward")
-@MODELS.method(Wrapper, "__call__", "forward")
+@MODELS.method((Module, Wrapper), "__call__", "forward")
 def _forward(call: Call[Module | Wrapper]) -> Values:
     """A module without parameters is an operation like any other."""
     module, core = call.receiver, call.receiver.core

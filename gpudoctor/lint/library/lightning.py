@@ -101,8 +101,7 @@ def _load_from_checkpoint(call: Call[Class]) -> Values:
     return made
 
 
-@MODELS.method(Module, "save_hyperparameters")
-@MODELS.method(Instance, "save_hyperparameters")
+@MODELS.method((Module, Instance), "save_hyperparameters")
 def _save_hyperparameters(call: Call[Module | Instance]) -> Values:
     """`self.hparams` has what the constructor was given, or one thing that was given to this."""
     cls = class_of(call.receiver)

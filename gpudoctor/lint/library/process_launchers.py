@@ -25,7 +25,7 @@ from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, Optimiz
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interface.contents import find_method, known_items, pairs
 from gpudoctor.lint.interface.hooks import HOOKS, told
-from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, plain_result, singleton
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
 from gpudoctor.lint.library.library_names import is_between_processes
 from gpudoctor.lint.library.stub_bodies import follow
@@ -266,9 +266,7 @@ def _is_shared(owner: Value, _name: str) -> bool:
     return is_between_processes(owner.escaped_from)
 
 
-@MODELS.callable("torch.multiprocessing.*")
-def _other(call: Call) -> Values:
-    return singleton(call.result())
+MODELS.callable("torch.multiprocessing.*")(plain_result)
 
 
 @MODELS.callable("submitit.*")

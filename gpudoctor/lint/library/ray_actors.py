@@ -93,9 +93,7 @@ def _asked_of_one(call: Call) -> Values:
     return call.unknown(Anonymous("process", call.place), "what another process returns", escaped_from=_REMOTE)
 
 
-@MODELS.callable(f"{_REMOTE}.options", "ray.get")
-def _with_options(call: Call) -> Values:
-    return call.args[0] if call.args else NOT_ANSWERED
+MODELS.callable(f"{_REMOTE}.options", "ray.get")(lambda call: call.args[0] if call.args else NOT_ANSWERED)
 
 
 @MODELS.attribute(BoundMethod, "remote")

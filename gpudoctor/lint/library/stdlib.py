@@ -26,7 +26,7 @@ from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interface.contents import NESTED, change_contents, copy_of
 from gpudoctor.lint.interface.hooks import HOOKS, told
-from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, always, itself, singleton
 from gpudoctor.lint.library.environment_variables import Environ
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.record import replace
@@ -64,10 +64,8 @@ def _unique(call: Call) -> Values:
     return call.unknown(OwnReading(identity), "a unique name", call.do.launch.found_apart)
 
 
-@MODELS.callable("queue.*")
-def _queue_of_threads(call: Call) -> Values:
-    # What comes out of it was put in somewhere, as the same thing on all ranks or not.
-    return singleton(call.result(fresh=True, divergence=Divergence.UNREAD))
+# What comes out of it was put in somewhere, as the same thing on all ranks or not.
+MODELS.callable("queue.*")(lambda call: singleton(call.result(fresh=True, divergence=Divergence.UNREAD)))
 
 
 @MODELS.callable("random.*", "numpy.random.*")
@@ -115,9 +113,9 @@ def _handing_on(call: Call) -> Values:
     )
 
 
-@MODELS.callable("contextlib.ExitStack")
-def _stack(call: Call) -> Values:
-    return singleton(ContextManager(call.name, ContextManager("contextlib.ExitStack.__enter__")))
+MODELS.callable("contextlib.ExitStack")(
+    always(ContextManager("contextlib.ExitStack", ContextManager("contextlib.ExitStack.__enter__")))
+)
 
 
 @MODELS.method(ContextManager, "enter_context")
@@ -125,14 +123,10 @@ def _enter_context(call: Call) -> Values:
     return call.do.open_context(call.args[0], call.node) if call.args else singleton(NONE)
 
 
-@MODELS.method(ContextManager, "callback", "push", "close", "pop_all")
-def _stack_method(call: Call[ContextManager]) -> Values:
-    return singleton(call.receiver)
+MODELS.method(ContextManager, "callback", "push", "close", "pop_all")(itself)
 
 
-@MODELS.method(Instance, "assertRaises", "assertRaisesRegex")
-def _expects_an_error(call: Call) -> Values:
-    return singleton(ContextManager("pytest.raises"))
+MODELS.method(Instance, "assertRaises", "assertRaisesRegex")(always(ContextManager("pytest.raises")))
 
 
 @MODELS.callable("dataclasses.field", "attrs.field", "attr.ib", "pydantic.Field")
@@ -191,10 +185,8 @@ def _copied(call: Call, core: Module) -> Module:
     return copied
 
 
-@MODELS.name("math.inf", "math.nan", "math.pi", "numpy.inf", "numpy.nan")
-def _numbers(do: LibraryContext, place: Location) -> Values:
-    # Neither zero nor whole: only its being a number decides anything here.
-    return singleton(Const(0.5))
+# Neither zero nor whole: only its being a number decides anything here.
+MODELS.name("math.inf", "math.nan", "math.pi", "numpy.inf", "numpy.nan")(always(Const(0.5)))
 
 
 @MODELS.name("sys.argv")
@@ -211,16 +203,12 @@ def _argv(do: LibraryContext, place: Location) -> Values:
     return singleton(made)
 
 
-@MODELS.name("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING")
-def _type_checking(do: LibraryContext, place: Location) -> Values:
-    """What stands under it is never executed; followed, its imports would go in circles."""
-    return singleton(FALSE)
+# What stands under it is never executed; followed, its imports would go in circles.
+MODELS.name("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING")(always(FALSE))
 
 
-@MODELS.name("sys.platform")
-def _platform(do: LibraryContext, place: Location) -> Values:
-    """Several GPUs are trained on Linux."""
-    return singleton(Const("linux"))
+# Several GPUs are trained on Linux.
+MODELS.name("sys.platform")(always(Const("linux")))
 
 
 @told(HOOKS.subtracted)

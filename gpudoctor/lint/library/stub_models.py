@@ -46,6 +46,7 @@ from gpudoctor.lint.interface.library_call import (
     LibraryContext,
     alternatives,
     flatten,
+    logs,
     said_by_stub,
     singleton,
 )
@@ -223,10 +224,7 @@ def _starts_ranks(name: str) -> bool:
     return launches or (trains is not None and trains.in_ranks)
 
 
-@MODELS.effect(MeasureEffect)
-def _measures(call: Call, effect: MeasureEffect) -> Values:
-    call.emit(Scored, call=call.name)
-    return NOT_ANSWERED
+MODELS.effect(MeasureEffect)(logs(Scored, NOT_ANSWERED, call="name"))
 
 
 @MODELS.effect(LoggerEffect)
@@ -278,16 +276,10 @@ def _backpropagates(call: Call, effect: BackpropagateEffect) -> Values:
     return singleton(NONE)
 
 
-@MODELS.effect(UnscaleEffect)
-def _unscales(call: Call, effect: UnscaleEffect) -> Values:
-    call.emit(UnscaleGradients)
-    return singleton(NONE)
+MODELS.effect(UnscaleEffect)(logs(UnscaleGradients))
 
 
-@MODELS.effect(StepEffect)
-def _counts_batches(call: Call, effect: StepEffect) -> Values:
-    call.emit(EngineStep, engine=call.receiver)
-    return singleton(NONE)
+MODELS.effect(StepEffect)(logs(EngineStep, engine="receiver"))
 
 
 @MODELS.attribute(ManagedObject)
@@ -328,8 +320,7 @@ def _asked(call: Call, kind: str) -> Value:
     return value_of_kind(kind, "", call.place, call.label)
 
 
-@MODELS.method(ManagedObject)
-@MODELS.method(Wrapper)
+@MODELS.method((ManagedObject, Wrapper))
 def managed_method(call: Call[ManagedObject | Wrapper]) -> Values:
     """What the stub of its class says of a method."""
     if not call.receiver.class_name:
@@ -360,8 +351,7 @@ def _as_engine(call: Call[ManagedObject | Wrapper]) -> Values:
     return _method_in(known, engine)
 
 
-@MODELS.method(Instance)
-@MODELS.method(Module)
+@MODELS.method((Instance, Module))
 def inherited_method(call: Call[Instance | Module]) -> Values:
     """What the stub of a library's class says of a method, that a class of the project derives from."""
     for base in declared_bases(call.receiver.cls):

@@ -56,7 +56,15 @@ from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, singleton
+from gpudoctor.lint.interface.library_call import (
+    MODELS,
+    NOT_ANSWERED,
+    Call,
+    LibraryContext,
+    alternatives,
+    logs,
+    singleton,
+)
 from gpudoctor.lint.library.devices import devices_of, moved_by_type, moved_to, use
 from gpudoctor.manifest.compiled import kind_of_attribute, operations
 from gpudoctor.record import replace
@@ -547,11 +555,8 @@ def _from_all_ranks(value: object) -> bool:
     return isinstance(value, Unknown)
 
 
-@MODELS.method(Unknown, "backward")
-def _backward_of_unknown(call: Call[Unknown]) -> Values:
-    # Which forwards it goes through is not known: rules of absence stand back.
-    call.emit(Backward, loss=call.receiver, complete=False)
-    return singleton(NONE)
+# Which forwards it goes through is not known: rules of absence stand back.
+MODELS.method(Unknown, "backward")(logs(Backward, loss="receiver", complete=False))
 
 
 @MODELS.method(Unknown, "to", "cuda")

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Value, Values,
 from gpudoctor.lint.events.host_waits import DebugFlag, HostSync
 from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import MODELS, Call, LibraryContext, logs, singleton
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.manifest.effects import AskGpuEffect, WaitForGpuEffect
@@ -82,9 +82,7 @@ def _current(call: Call) -> Values:
     return singleton(Device("cuda", None, call.place))
 
 
-@MODELS.callable("torch.accelerator.current_accelerator")
-def _accelerator(call: Call) -> Values:
-    return singleton(Device("cuda", None, call.place))
+MODELS.callable("torch.accelerator.current_accelerator")(lambda call: singleton(Device("cuda", None, call.place)))
 
 
 @MODELS.effect(AskGpuEffect)
@@ -95,10 +93,7 @@ def _asks_gpu(call: Call, effect: AskGpuEffect) -> Values:
     return singleton(call.result())
 
 
-@MODELS.effect(WaitForGpuEffect)
-def _waits_for_gpu(call: Call, effect: WaitForGpuEffect) -> Values:
-    call.emit(HostSync, call=call.name, for_all=True)
-    return singleton(NONE)
+MODELS.effect(WaitForGpuEffect)(logs(HostSync, call="name", for_all=True))
 
 
 @MODELS.callable("torch.cuda.*")

@@ -31,6 +31,8 @@ from gpudoctor.lint.interface.library_call import (
     LibraryContext,
     alternatives,
     flatten,
+    next_item,
+    plain_result,
     singleton,
 )
 from gpudoctor.lint.library.class_kinds import mentions
@@ -203,10 +205,9 @@ def _random_split(call: Call) -> Values:
     return new_list(call.do, [singleton(_derived(call, parent, reordered=True))], call.node, exact=False)
 
 
-@MODELS.callable("datasets.distributed.split_dataset_by_node")
-def _split_by_node(call: Call) -> Values:
-    # Made for exactly this: each rank keeps its own part, of a stream as well.
-    return singleton(_derived(call, call.first, sharded=True))
+MODELS.callable("datasets.distributed.split_dataset_by_node")(
+    lambda call: singleton(_derived(call, call.first, sharded=True))
+)
 
 
 _REORDER = ("select", "shuffle", "train_test_split")
@@ -402,12 +403,9 @@ def _inner_sampler(call: Call[Sampler]) -> Values:
     return singleton(sampler.inner or sampler)
 
 
-@MODELS.method(Sampler, "set_epoch")
-@MODELS.method(Loader, "set_epoch")
-# Of an unknown target as well: rules of a missing `set_epoch` must see that somebody calls it.
-@MODELS.method(Unknown, "set_epoch")
-# `IterableDataset` of Hugging Face reshuffles by its own `set_epoch`.
-@MODELS.method(Dataset, "set_epoch")
+# Of an unknown target as well: rules of a missing `set_epoch` must see that somebody calls it. `IterableDataset` of
+# Hugging Face reshuffles by its own.
+@MODELS.method((Sampler, Loader, Unknown, Dataset), "set_epoch")
 def _set_epoch(call: Call[Sampler | Loader | Unknown | Dataset]) -> Values:
     call.emit(SetEpoch, target=call.receiver, epoch=as_numbers(call.arg(0, "epoch")))
     return singleton(NONE)
@@ -466,9 +464,7 @@ def _batch(do: LibraryContext, value: Loader | LoaderIterator, node: ast.AST) ->
     return batch(do, loader, do.place(node), do.text(node, 40))
 
 
-@MODELS.method(LoaderIterator, "next")
-def _next(call: Call[LoaderIterator]) -> Values:
-    return call.do.items_of(singleton(call.receiver), call.node)
+MODELS.method(LoaderIterator, "next")(next_item)
 
 
 @MODELS.method(Dataset, "__getitem__")
@@ -476,6 +472,4 @@ def _getitem(call: Call) -> Values:
     return singleton(made(call.do, call.place, call.label, TensorOrigin.OTHER))
 
 
-@MODELS.callable("torch.utils.data.default_collate", "torch.utils.data.get_worker_info")
-def _helpers(call: Call) -> Values:
-    return singleton(call.result())
+MODELS.callable("torch.utils.data.default_collate", "torch.utils.data.get_worker_info")(plain_result)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work, note_use
 from gpudoctor.lint.analyses.collective_signatures import flaw_of, note_pickled, writes_into_copy
 from gpudoctor.lint.analyses.collective_taint import mark_result, sharing_memory
@@ -45,7 +44,16 @@ from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.interface.contents import known_items, new_list
 from gpudoctor.lint.interface.hooks import HOOKS, told
-from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.library_call import (
+    MODELS,
+    NOT_ANSWERED,
+    Call,
+    LibraryContext,
+    always,
+    flatten,
+    logs,
+    singleton,
+)
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.manifest.compiled import functions
@@ -118,11 +126,8 @@ def _init(call: Call) -> Values:
     return singleton(NONE)
 
 
-@MODELS.callable("torch.distributed.destroy_process_group")
-def _destroy(call: Call) -> Values:
-    # The fact stays: what comes after the training is seldom distributed again.
-    call.emit(DestroyGroup)
-    return singleton(NONE)
+# The fact stays: what comes after the training is seldom distributed again.
+MODELS.callable("torch.distributed.destroy_process_group")(logs(DestroyGroup))
 
 
 @MODELS.callable("torch.distributed.is_initialized")
@@ -281,9 +286,7 @@ def _work_item(call: Call[Work]) -> Values:
     return call.unknown(Anonymous("item of", work), "an item of what a collective returns")
 
 
-@MODELS.method(Work)
-def _work_method(call: Call) -> Values:
-    return singleton(NONE)
+MODELS.method(Work)(always(NONE))
 
 
 @MODELS.callable(*(name for name in functions("collective") if name.startswith(KEEP_THE_GRAPH)))
@@ -331,9 +334,7 @@ def _wait_for_unknown(call: Call) -> Values:
     return singleton(NONE)
 
 
-@MODELS.name("torch.distributed.group.WORLD", "torch.distributed.GroupMember.WORLD")
-def _world(do: LibraryContext, place: Location) -> Values:
-    return singleton(DefaultGroup())
+MODELS.name("torch.distributed.group.WORLD", "torch.distributed.GroupMember.WORLD")(always(DefaultGroup()))
 
 
 @MODELS.callable("torch.distributed.*")
@@ -351,9 +352,7 @@ def _group_attribute(call: Call[Group]) -> Values:
     return NOT_ANSWERED
 
 
-@MODELS.method(Group, "rank")
-def _group_rank(call: Call[Group]) -> Values:
-    return place_in_group(call, call.receiver)
+MODELS.method(Group, "rank")(lambda call: place_in_group(call, call.receiver))
 
 
 def place_in_group(call: Call, group: Group) -> Values:

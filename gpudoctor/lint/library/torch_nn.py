@@ -41,7 +41,7 @@ from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw, PartsNamed
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interface.contents import find_method, new_list, possible_pairs
-from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, always, flatten, singleton
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.library.devices import default_device, made_on, moved_by_type, moved_to, named_dtype, use
 from gpudoctor.lint.library.library_names import is_harmless
@@ -569,20 +569,17 @@ def _returns_itself(call: Call[Module | Wrapper]) -> Values:
     return singleton(module)
 
 
-@MODELS.method(
+# What models of transformers have, and models of the project that have one in them.
+MODELS.method(
     Module,
     "gradient_checkpointing_enable",
     "enable_input_require_grads",
     "resize_token_embeddings",
     "print_trainable_parameters",
-)
-def _in_place(call: Call) -> Values:
-    """What models of transformers have, and models of the project that have one in them."""
-    return singleton(NONE)
+)(always(NONE))
 
 
-@MODELS.method(Module, "parameters", "named_parameters")
-@MODELS.method(Wrapper, "parameters", "named_parameters")
+@MODELS.method((Module, Wrapper), "parameters", "named_parameters")
 def _parameters(call: Call[Module | Wrapper]) -> Values:
     note_used(call.do, call.receiver)
     _note_names(call)
@@ -605,8 +602,7 @@ def _iterate_parameters(call: Call[Parameters]) -> Values:
     return singleton(tensor)
 
 
-@MODELS.method(Module, *INNER_MODULES)
-@MODELS.method(Wrapper, *INNER_MODULES)
+@MODELS.method((Module, Wrapper), *INNER_MODULES)
 def _inner_modules(call: Call[Module | Wrapper]) -> Values:
     owner = call.receiver
     take_apart(call.do, owner)
@@ -627,8 +623,7 @@ def _one_part(call: Call[InnerModules]) -> Values:
     return singleton(TupleOf((singleton(name), singleton(part))))
 
 
-@MODELS.method(Method, "parameters", "named_parameters", "requires_grad_", *INNER_MODULES)
-@MODELS.method(Unknown, "parameters", "named_parameters", "requires_grad_", *INNER_MODULES)
+@MODELS.method((Method, Unknown), "parameters", "named_parameters", "requires_grad_", *INNER_MODULES)
 def _of_unseen_part(call: Call) -> Values:
     """`resnet.layer1.parameters()`, of a model whose class a library has: what has parameters there is a part."""
     core = whole_of(call.receiver)
@@ -640,8 +635,7 @@ def _of_unseen_part(call: Call) -> Values:
     return MODELS.methods[Module, call.name](replace(call, receiver=part))
 
 
-@MODELS.method(Module, "buffers", "named_buffers")
-@MODELS.method(Wrapper, "buffers", "named_buffers")
+@MODELS.method((Module, Wrapper), "buffers", "named_buffers")
 def _buffers(call: Call[Module | Wrapper]) -> Values:
     _note_names(call)
     return call.unknown(
@@ -649,8 +643,7 @@ def _buffers(call: Call[Module | Wrapper]) -> Values:
     )
 
 
-@MODELS.method(Module, "state_dict")
-@MODELS.method(Wrapper, "state_dict")
+@MODELS.method((Module, Wrapper), "state_dict")
 def _state_dict(call: Call[Module | Wrapper]) -> Values:
     note_used(call.do, call.receiver)
     owner = call.receiver
@@ -694,8 +687,7 @@ _HOOKED = {
 """What a hook gets beside the module."""
 
 
-@MODELS.method(Module, *_HOOKED)
-@MODELS.method(Wrapper, *_HOOKED)
+@MODELS.method((Module, Wrapper), *_HOOKED)
 def _register_hook(call: Call[Module | Wrapper]) -> Values:
     """The hook runs in each pass; what it does is followed once, where it is registered."""
     hook, place = call.arg(0, "hook"), call.allocation_site()
@@ -787,6 +779,4 @@ def _attribute(call: Call[Module]) -> Values:
     return NOT_ANSWERED
 
 
-@MODELS.method(Parameters)
-def _parameters_method(call: Call) -> Values:
-    return call.unknown(MethodResult(call.receiver, call.name), "part of parameters")
+MODELS.method(Parameters)(lambda call: call.unknown(MethodResult(call.receiver, call.name), "part of parameters"))

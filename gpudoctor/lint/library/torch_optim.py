@@ -40,6 +40,7 @@ from gpudoctor.lint.interface.library_call import (
     Call,
     LibraryContext,
     flatten,
+    logs,
     singleton,
     unknown,
 )
@@ -218,10 +219,7 @@ def _step_of_base(call: Call[Optimizer]) -> Values:
     return singleton(NONE)
 
 
-@MODELS.method(Optimizer, "zero_grad")
-@MODELS.method(Module, "zero_grad")
-@MODELS.method(Wrapper, "zero_grad")
-@MODELS.method(Unknown, "zero_grad")
+@MODELS.method((Optimizer, Module, Wrapper, Unknown), "zero_grad")
 def _zero_grad(call: Call) -> Values:
     call.emit(ClearGradients, target=call.receiver)
     return singleton(NONE)
@@ -237,11 +235,8 @@ def _backward(call: Call[Optimizer]) -> Values:
     return singleton(NONE)
 
 
-@MODELS.method(Optimizer, "consolidate_state_dict")
-def _consolidate(call: Call) -> Values:
-    # Each rank holds the state of its own share of the parameters: all must send it.
-    call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=True)
-    return singleton(NONE)
+# Each rank holds the state of its own share of the parameters: all must send it.
+MODELS.method(Optimizer, "consolidate_state_dict")(logs(ShardedState, call="name", owner="receiver", gathers=True))
 
 
 @MODELS.method(Optimizer, "state_dict")
@@ -251,9 +246,7 @@ def _state_dict(call: Call[Optimizer]) -> Values:
     return singleton(StateDict(call.allocation_site(), call.place, call.label, call.receiver))
 
 
-@MODELS.method(Optimizer, "load_state_dict")
-@MODELS.method(Scheduler, "load_state_dict")
-@MODELS.method(Scaler, "load_state_dict")
+@MODELS.method((Optimizer, Scheduler, Scaler), "load_state_dict")
 def _load_state(call: Call[Optimizer | Scheduler | Scaler]) -> Values:
     state = call.arg(0, "state_dict")
     loaded, entry = origin(call, state)
@@ -300,11 +293,7 @@ def _step_rate(call: Call[Scheduler]) -> Values:
     return singleton(call.method_result())
 
 
-@MODELS.method(Optimizer)
-@MODELS.method(Scheduler)
-@MODELS.method(Scaler)
-def _method(call: Call) -> Values:
-    return singleton(call.method_result())
+MODELS.method((Optimizer, Scheduler, Scaler))(lambda call: singleton(call.method_result()))
 
 
 @MODELS.callable(

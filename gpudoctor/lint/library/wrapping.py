@@ -25,7 +25,7 @@ from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interface.contents import ancestry, find_method, known_items
 from gpudoctor.lint.interface.hooks import HOOKS
-from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
+from gpudoctor.lint.interface.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, logs, singleton
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import note_sharded
@@ -388,10 +388,7 @@ def _is_of_engine(call: Call[Wrapper]) -> bool:
     return not wrapper_has(wrapper, name) and not _has_attribute(call, wrapper.core, name)
 
 
-@MODELS.method(Wrapper, "mark_forward_method")
-def _mark_forward_method(call: Call[Wrapper]) -> Values:
-    call.emit(ForwardMarked, wrapper=call.receiver)
-    return singleton(NONE)
+MODELS.method(Wrapper, "mark_forward_method")(logs(ForwardMarked, wrapper="receiver"))
 
 
 @MODELS.method(Wrapper, "no_sync", "join")
