@@ -100,8 +100,8 @@ class Rule:
     fix_safety: ClassVar[Safety | None] = None
     shows_when: ClassVar[tuple[str, ...]] = ()
     """What must be true of a recording that came to where the mistake would have been seen, so that silence of `in_run`
-    clears a suspicion: attributes, as `ended_well`, or `ranks.saves` for something in the list of some rank, or that
-    one is not so, as `not distributed`. Empty: silence clears nothing."""
+    clears a suspicion: attributes, as `ended_well`, or `ranks.saves` for something in the list of some rank, of which
+    `ranks.steps > 3` asks for more, or that one is not so, as `not distributed`. Empty: silence clears nothing."""
     stops: ClassVar[bool] = False
     """The program crashes or hangs where the mistake is made; others go on and come to something wrong. What has a
     `crash` does, if it does not say otherwise."""
@@ -232,5 +232,8 @@ def _holds(thing: object, path: str) -> bool:
     if path.startswith("not "):
         return not _holds(thing, path[4:])
     name, _, rest = path.partition(".")
+    name, _, number = name.partition(" > ")
     value = getattr(thing, name)
-    return any(_holds(each, rest) for each in value) if rest else bool(value)
+    if rest:
+        return any(_holds(each, rest) for each in value)
+    return (value if isinstance(value, int) else len(value)) > int(number) if number else bool(value)

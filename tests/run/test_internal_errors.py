@@ -47,7 +47,7 @@ def test_what_clears_a_suspicion_is_said_of_a_recording() -> None:
     unknown = []
     for path in asked:
         kind: Any = Recording
-        for name in path.removeprefix("not ").split("."):
+        for name in path.removeprefix("not ").partition(" > ")[0].split("."):
             member = vars(kind).get(name)
             getter = getattr(member, "func", getattr(member, "fget", None))
             kind = get_type_hints(getter)["return"] if getter else get_type_hints(kind).get(name)

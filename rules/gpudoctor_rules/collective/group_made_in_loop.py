@@ -36,6 +36,7 @@ class GroupMadeInLoop(Rule):
     code = "GPU515"
     severity = Severity.PERF
     of_ranks = True
+    shows_when = ("distributed", "ranks.steps > 2")
     needs = (Collective,)
     looks_at = ((Collective, "makes_group"),)
 
@@ -70,9 +71,6 @@ class GroupMadeInLoop(Rule):
                         remedy="Make it once, before the loop, and use it again; the group of all ranks is there "
                         "already.",
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and len(recording.ranks[0].steps) >= _ENOUGH
 
 
 _ENOUGH = 3

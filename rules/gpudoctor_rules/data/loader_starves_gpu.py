@@ -55,11 +55,10 @@ class LoaderStarvesGpu(Rule):
         # Those only put a sampler in place: workers and memory stay as the program has said.
         if program.managed_by - program.leaving("loaders"):
             return
-        told: set[Location] = set()
         for loader, training in trained_with(program).items():
             made = _made_at(program, loader)
             moves = _moves_to_gpu(program, loader)
-            if loader.opaque or loader.cls is not None or made is None or made in told:
+            if loader.opaque or loader.cls is not None or made is None:
                 continue
             # Batches that stay on the CPU keep no GPU waiting.
             if not moves and not _feeds_gpu(program, training):
@@ -68,10 +67,8 @@ class LoaderStarvesGpu(Rule):
             datasets = [_source(each) for each in data]
             late = next((move for move in moves if move.unpinned_async), None)
             if _items_cost(program, datasets) and _given_nothing(loader.num_workers, training, 0):
-                told.add(made)
                 yield self._no_workers(made, loader, training, _reads(program, datasets))
             elif late is not None and _given_nothing(loader.pin_memory, training, False) and not _in_memory(loader):
-                told.add(made)
                 yield self._not_pinned(late, made)
 
     def in_run(self, recording: Recording) -> Findings:

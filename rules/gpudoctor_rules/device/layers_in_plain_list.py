@@ -43,6 +43,7 @@ class LayersInPlainList(Rule):
     errors = ("AttributeError: 'Net' object has no attribute 'layer'",)
     fix_safety = Safety.SAFE
     # The layers are on the CPU when the first batch comes, so the run ends with an error that names no list.
+    shows_when = ("ranks.steps > 1",)
     needs = (ModuleClassFlaw,)
 
     def in_code(self, program: Program) -> Findings:
@@ -87,9 +88,6 @@ class LayersInPlainList(Rule):
                 because="layers in a list or dict are not moved with the model",
                 remedy=REMEDY,
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(len(rank.steps) > 1 for rank in recording.ranks)
 
 
 def _register(event: ModuleClassFlaw) -> Repair:

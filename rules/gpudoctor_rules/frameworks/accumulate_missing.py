@@ -44,6 +44,7 @@ ENOUGH = 3
 class AccumulateMissing(Rule):
     code = "GPU902"
     severity = Severity.ERROR
+    shows_when = ("ranks.accelerators", f"ranks.steps > {ENOUGH - 1}")
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Findings:
@@ -89,9 +90,6 @@ class AccumulateMissing(Rule):
                     "accelerator.accumulate(model):`.",
                     because=[("the number is given here", told.place)],
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(rank.accelerators and len(rank.steps) >= ENOUGH for rank in recording.ranks)
 
 
 def _more_than_one(number: Value | None) -> bool:

@@ -41,6 +41,7 @@ MANAGED = "managed_gradient_accumulation"
 class EngineStepEveryKth(Rule):
     code = "GPU910"
     severity = Severity.ERROR
+    shows_when = ("ranks.engines.calls > 1",)
     needs = (EngineStep,)
 
     def in_code(self, program: Program) -> Findings:
@@ -74,9 +75,6 @@ class EngineStepEveryKth(Rule):
                         f"of {each.steps} calls the engine makes one step.",
                         remedy="Call `engine.step()` after each `engine.backward(loss)`.",
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(each.calls > 1 for rank in recording.ranks for each in rank.engines)
 
 
 def _rounds(backward: Backward, step: EngineStep) -> Value | None:

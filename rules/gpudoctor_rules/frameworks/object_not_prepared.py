@@ -71,6 +71,7 @@ class ObjectNotPrepared(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     of_ranks = True
+    shows_when = ("distributed", "ranks.accelerators", "ranks.checks")
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Findings:
@@ -90,9 +91,6 @@ class ObjectNotPrepared(Rule):
         yield from self._drifted(recording, told)
         yield from self._never_held_back(recording.ranks[0], told)
         yield from self._read_whole(recording, told)
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.accelerators and rank.checks for rank in recording.ranks)
 
     def _drifted(self, recording: Recording, told: RecordedAccelerator) -> Findings:
         """A model that nobody wrapped is another one on each rank."""

@@ -50,17 +50,15 @@ class RandomSamplerDiffers(Rule):
     def in_code(self, program: Program) -> Findings:
         if not program.absence(knows={LIGHTNING}):
             return
-        told: set[Sampler] = set()
         for event in program.events(Prepare):
             sampler = _sampler(event)
             charge = taken_in_charge(program, event.managed) if sampler is not None else None
-            if sampler is None or charge is None or sampler in told or not charge.several or charge.alone:
+            if sampler is None or charge is None or not charge.several or charge.alone:
                 continue
             if charge.told(KEEPS_SAMPLERS) is False or KEEPS_SAMPLERS in event.told:
                 continue
             if not _trains(program, event) or _have_common_seed(program, event):
                 continue
-            told.add(sampler)
             yield self.found(
                 sampler.place,
                 f"{name_of(sampler, 'the sampler')} draws a different list on each rank, and Lightning gives each rank "

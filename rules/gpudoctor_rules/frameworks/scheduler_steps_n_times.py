@@ -78,6 +78,7 @@ class SchedulerStepsNTimes(Rule):
     code = "GPU907"
     severity = Severity.WARNING
     of_ranks = True
+    shows_when = (f"ranks.schedules.calls > {ENOUGH - 1}",)
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Findings:
@@ -174,9 +175,6 @@ class SchedulerStepsNTimes(Rule):
                         "leave a schedule that counts epochs out of `prepare`.",
                         because=[("it is stepped here", each.place)],
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(each.calls >= ENOUGH for rank in recording.ranks for each in rank.schedules)
 
     def _too_short(self, event: Prepare, scheduler: Scheduler, loader: Loader) -> Finding:
         owner, batches = in_code(event.managed, "accelerator"), name_of(loader, "the loader")

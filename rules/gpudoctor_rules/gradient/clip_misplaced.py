@@ -51,6 +51,7 @@ _ENOUGH = 3
 class ClipMisplaced(Rule):
     code = "GPU705"
     severity = Severity.WARNING
+    shows_when = (f"ranks.steps > {_ENOUGH}",)
     needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Findings:
@@ -87,9 +88,6 @@ class ClipMisplaced(Rule):
                     "not complete, so that early batches count for less.",
                     remedy="Clip right before the step, under the same test.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(len(rank.steps) > _ENOUGH for rank in recording.ranks)
 
     def _beside(
         self, program: Program, step: OptimizerStep, optimizer: Optimizer, clips: list[ClipGradients]

@@ -45,6 +45,8 @@ class LossKeepsGraph(Rule):
     severity = Severity.WARNING
     errors = OUT_OF_MEMORY
     fix_safety = Safety.SAFE
+    # So many have looks enough.
+    shows_when = ("ranks.steps > 15",)
     needs = (Accumulated,)
 
     def in_code(self, program: Program) -> Findings:
@@ -93,14 +95,9 @@ class LossKeepsGraph(Rule):
                     )
                     return
 
-    def could_show(self, recording: Recording) -> bool:
-        return any(len(rank.steps) >= _LONG for rank in recording.ranks)
-
 
 _ENOUGH = 8
 """Graphs that came and stayed between two looks."""
-_LONG = 16
-"""Steps in which there are looks enough."""
 
 
 def _detach(at: Location) -> Repair:

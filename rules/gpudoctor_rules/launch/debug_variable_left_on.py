@@ -26,7 +26,7 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html, pytorch/pyto
 
 from __future__ import annotations
 
-from gpudoctor.diagnostic import Location, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Findings, Launched, Rule
 from gpudoctor_rules.launch._starts import named
@@ -53,15 +53,12 @@ class DebugVariableLeftOn(Rule):
     fix_safety = Safety.UNSAFE
 
     def in_launch(self, launched: Launched) -> Findings:
-        told: set[Location] = set()
         for file, launch in launched.launches:
             if not launched.is_training(file, launch) or launched.tries_out(file, launch):
                 continue
             for name, bound in launch.environment.items():
-                if bound.at in told or bound.word.text is None:
-                    continue
-                told.add(bound.at)
-                yield from self._of(launched, launch, name, bound.word.text)
+                if bound.word.text is not None:
+                    yield from self._of(launched, launch, name, bound.word.text)
 
     def _of(self, launched: Launched, launch: ProgramStart, name: str, value: str) -> Findings:
         bound = launch.environment[name]

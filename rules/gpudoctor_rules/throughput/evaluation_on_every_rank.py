@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -46,12 +45,10 @@ class EvaluationOnEveryRank(Rule):
     def in_code(self, program: Program) -> Findings:
         if not program.launched_in_several or program.cut_short or not _trains_one_model(program):
             return
-        told: set[Value] = set()
         for each in evaluations(program):
             loader = each.loader
-            if loader in told or not program.by_every_rank(each.call) or not _whole(program, loader, each.start):
+            if not program.by_every_rank(each.call) or not _whole(program, loader, each.start):
                 continue
-            told.add(loader)
             given = _name_of_data(loader)
             data = f"`{given}`" if given else "its data set"
             yield self.found(

@@ -43,6 +43,7 @@ MOST_SHOWN = 3
 class HostSyncEveryStep(Rule):
     code = "GPU801"
     severity = Severity.PERF
+    shows_when = ("ranks.reads", "ranks.steps > 10")
     needs = (HostSync,)
 
     def in_code(self, program: Program) -> Findings:
@@ -101,9 +102,6 @@ class HostSyncEveryStep(Rule):
                     because=[("waits, too", each.place) for each in often[1 : 1 + MOST_SHOWN]],
                 )
                 return
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(len(rank.steps) > _ENOUGH and rank.reads for rank in recording.ranks)
 
 
 _ENOUGH = 10

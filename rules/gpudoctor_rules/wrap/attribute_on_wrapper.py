@@ -36,7 +36,7 @@ ultralytics/yolov5#90, VinAIResearch/XPhoneBERT#7, Project-MONAI/GenerativeModel
 
 from __future__ import annotations
 
-from gpudoctor.diagnostic import Location, Safety, Severity
+from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.model import AttributeMissed, AttributeShadowed, BareAsked, Forward, Wrap
@@ -99,12 +99,10 @@ class AttributeOnWrapper(Rule):
             )  # fmt: skip
 
     def _set_on_wrappers(self, program: Program) -> Findings:
-        told: set[tuple[Location, str]] = set()
         for event in program.events(AttributeShadowed):
-            wrapper, at = event.wrapper, (event.location, event.name)
-            if wrapper.kind not in KINDS or at in told or _asked_before(event, wrapper) or _may_be_alone(program):
+            wrapper = event.wrapper
+            if wrapper.kind not in KINDS or _asked_before(event, wrapper) or _may_be_alone(program):
                 continue
-            told.add(at)
             sometimes = bool(program.managed_by) or _wrapped_sometimes(program, wrapper)
             yield self.found(
                 event.location,
@@ -121,14 +119,10 @@ class AttributeOnWrapper(Rule):
             )
 
     def _asked_of_wrappers(self, program: Program) -> Findings:
-        # One line may miss two attributes; a loop or two worlds report the same one again.
-        told: set[tuple[Location, str]] = set()
         for event in program.events(AttributeMissed):
             wrapper = event.wrapper
             # What the model lacks as well is another mistake, or was set in a way that was not seen.
-            if wrapper.kind not in KINDS or event.inner_has is False:
-                continue
-            if (event.location, event.name) in told or _asked_before(event, wrapper):
+            if wrapper.kind not in KINDS or event.inner_has is False or _asked_before(event, wrapper):
                 continue
             item = event.name == _ITEM
             handler = program.handler_of(event, "TypeError" if item else ERROR)
@@ -139,7 +133,6 @@ class AttributeOnWrapper(Rule):
             # `.module` of a wrapper around a wrapper: that it may be wrapped twice is the mistake then, if it is one.
             if any(_is_around(wrap, wrapper) and wrap.order < event.order for wrap in program.events(Wrap)):
                 continue
-            told.add((event.location, event.name))
             model, lacks = name_of(wrapper), "items" if item else f"`{event.name}`"
             error = (
                 f"`TypeError: '{wrapper.kind.value}' object is not subscriptable`" if item else "an `AttributeError`"

@@ -24,7 +24,7 @@ AI4Finance-Foundation/RLSolver#43.
 
 from __future__ import annotations
 
-from gpudoctor.diagnostic import Location, Severity
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Findings, Program, Rule
@@ -40,16 +40,14 @@ class DataParallelInsteadOfDdp(Rule):
         # For inference the copies and the gathering may still pay, and there is no other wrapper to recommend.
         if not program.has(Backward):
             return
-        told: dict[Location, None] = {}
-        for event in program.events(Wrap):
-            if event.is_data_parallel and event.location not in told and not event.on_one_gpu:
-                told[event.location] = None
-                yield self.found(
-                    event.location,
-                    "`DataParallel` drives all GPUs from one process: it copies the model to each of them in every "
-                    "step, and is often no faster than one GPU.",
-                    remedy="Start one process for each GPU with `torchrun` and wrap the model in "
-                    "`DistributedDataParallel`.",
-                    # The way of launching is chosen once, for all models.
-                    cause=next(iter(told)),
-                )
+        wraps = [each for each in program.events(Wrap) if each.is_data_parallel and not each.on_one_gpu]
+        for event in wraps:
+            yield self.found(
+                event.location,
+                "`DataParallel` drives all GPUs from one process: it copies the model to each of them in every step, "
+                "and is often no faster than one GPU.",
+                remedy="Start one process for each GPU with `torchrun` and wrap the model in "
+                "`DistributedDataParallel`.",
+                # The way of launching is chosen once, for all models.
+                cause=wraps[0].location,
+            )

@@ -126,14 +126,13 @@ class WrapperBypassed(Rule):
 
     def _bypasses(self, program: Program) -> Iterator[tuple[bool, Finding]]:
         """Each with whether it happens only with an option that is left out."""
-        told: set[Location] = set()
         by_hand, marked = averaged_by_hand(program), _marked(program)
         for backward in program.events(Backward):
             for call in program.calls_in_graph(backward):
                 wrap = _wrap_before(program, call)
                 # DDP arms its reducer in its own forward: gradients of a bare call in that step are averaged, too.
                 place = _place(call, wrap, backward)
-                if wrap is None or wrap.wrapper in marked or place in told:
+                if wrap is None or wrap.wrapper in marked:
                     continue
                 if _runs_too(program, call, wrap, backward):
                     continue
@@ -146,7 +145,6 @@ class WrapperBypassed(Rule):
                 # Backward for the gradients of inputs, as in an attack, changes no weights.
                 within = call.module.core in program.within(wrap.inner)
                 if stepped_after(program, backward, call.module.core if within else wrap.inner.core) is not None:
-                    told.add(place)
                     unusual = bool(program.unusual(place, (call.location,)))
                     yield unusual, self._finding(program, call, wrap, place)
 
