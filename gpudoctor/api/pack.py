@@ -5,8 +5,6 @@ so that a pack can do what they do. What a run has recorded is asked for through
 `recording.Wrap`.
 """
 
-from __future__ import annotations
-
 from gpudoctor.diagnostic import Location as Location
 from gpudoctor.lint.domain.data import DRAW_FROM_SOME as DRAW_FROM_SOME
 from gpudoctor.lint.domain.data import Dataset as Dataset

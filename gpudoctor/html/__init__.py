@@ -2,5 +2,3 @@
 
 Needs jinja2 and matplotlib, so that only what makes a page imports it.
 """
-
-from __future__ import annotations

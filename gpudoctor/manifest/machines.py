@@ -1,7 +1,5 @@
 """Machines that are rented by name."""
 
-from __future__ import annotations
-
 GPUS_OF_INSTANCE = {
     **dict.fromkeys("p3.2xlarge p5.4xlarge".split(), 1),
     **dict.fromkeys((f"{kind}.{size}xlarge" for kind in ("g4dn", "g5", "g6", "g6e") for size in ("", 2, 4, 8, 16)), 1),

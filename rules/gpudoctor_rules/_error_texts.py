@@ -1,7 +1,5 @@
 """Error texts of several rules: with what a program ends whose ranks wait for each other forever, and the like."""
 
-from __future__ import annotations
-
 NCCL_TIMEOUT = (
     "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, "
     "NumelOut=1, Timeout(ms)=600000) ran for 600019 milliseconds before timing out.",

@@ -1,7 +1,5 @@
 """Where the paper execution stops, in one place. Reaching a limit is recorded as lost knowledge."""
 
-from __future__ import annotations
-
 MAX_CALL_DEPTH = 24
 """Calls inside calls. Deeper ones return an unknown value."""
 MAX_RECURSION = 2

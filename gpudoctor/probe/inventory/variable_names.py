@@ -3,8 +3,6 @@
 NCCL's are those in its source at 2.30, those of earlier releases, and those that its documentation names.
 """
 
-from __future__ import annotations
-
 _NCCL = """
 ALGO ALLGATHERV_ENABLE ALLOC_P2P_NET_LL_BUFFERS ASYNC_ERROR_HANDLING BLOCKING_WAIT BUFFSIZE CGA_CLUSTER_SIZE
 CHECKPOINT_KVS_PATH CHECKS_DISABLE CHECK_MODE CHECK_POINTERS CHUNK_SIZE COLLNET_ENABLE COLLNET_NODE_THRESHOLD

@@ -4,8 +4,6 @@
 only those who ask for a page load this package.
 """
 
-from __future__ import annotations
-
 from gpudoctor.probe.page.probe_page import page_of
 
 __all__ = ["page_of"]

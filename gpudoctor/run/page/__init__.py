@@ -3,8 +3,6 @@
 It needs jinja2 and matplotlib, so that only those who ask for a page load this package.
 """
 
-from __future__ import annotations
-
 from gpudoctor.run.page.run_page import page_of
 
 __all__ = ["page_of"]

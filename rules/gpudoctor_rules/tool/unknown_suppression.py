@@ -22,8 +22,6 @@ directive.
 The same check exists in other linters, for the same reason: https://docs.astral.sh/ruff/rules/invalid-rule-code/
 """
 
-from __future__ import annotations
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.rule import Rule
 

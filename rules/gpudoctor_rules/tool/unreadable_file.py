@@ -30,8 +30,6 @@ https://peps.python.org/pep-0263/ for encodings, https://github.com/pytorch/pyto
 Python 2.
 """
 
-from __future__ import annotations
-
 from gpudoctor.diagnostic import Severity
 from gpudoctor.rule import Rule
 

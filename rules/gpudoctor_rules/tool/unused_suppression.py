@@ -25,8 +25,6 @@ Off by default, because it is advice. The same check exists in other linters:
 https://docs.astral.sh/ruff/rules/unused-noqa/
 """
 
-from __future__ import annotations
-
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.rule import Rule
 
