@@ -234,11 +234,9 @@ class ProjectModules(Protocol):
         """An object of a class whose fields the user or a file chooses, also those of the objects in it; `chosen` says
         what one is, by its name and what it is where nobody chooses."""
 
-    def function_of(self, node: ast.FunctionDef, **given: Values) -> Value:
-        """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""
-
     def function_at(self, text: str, node: ast.AST, **given: Values) -> Value:
-        """A function with this text, all of which stands where a node stands."""
+        """A function with this text, all of which stands where a node stands. It sees nothing but its parameters; of
+        some it is `given` what they are."""
 
     def expression_at(self, text: str, node: ast.AST) -> Values | None:
         """What an expression with this text is, read where a node stands; None of what is none."""

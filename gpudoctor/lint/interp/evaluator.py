@@ -251,22 +251,19 @@ class Evaluator(ExecutionState, LibraryContext):
     def own_functions(self) -> list[Value]:
         return [each for each in self.defined_in(self.own_module()) if isinstance(each, Function)]
 
-    def function_of(self, node: ast.FunctionDef, **given: Values) -> Value:
-        at, file = self.place(node), self.frame.file
-        by_name = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-        left_out = {each.arg: self._default(default, given) for each, default in by_name if default is not None}
-        named = tuple({**left_out, **given}.items())
-        defaults = tuple([self._default(default, given) for default in node.args.defaults])
-        return Function(self.allocation_site(at), at, node.name, node, (), file, defaults, named, "library")
-
     def _default(self, default: ast.expr, given: dict[str, Values]) -> Values:
         known = given.get(default.id) if isinstance(default, ast.Name) else None
         return known if known is not None else self.evaluate(default)
 
     def function_at(self, text: str, node: ast.AST, **given: Values) -> Value:
-        (function,) = self._written(text, node, ast.parse).body
-        assert isinstance(function, ast.FunctionDef)
-        return self.function_of(function, **given)
+        (made,) = self._written(text, node, ast.parse).body
+        assert isinstance(made, ast.FunctionDef)
+        at, file = self.place(made), self.frame.file
+        by_name = zip(made.args.kwonlyargs, made.args.kw_defaults, strict=True)
+        left_out = {each.arg: self._default(default, given) for each, default in by_name if default is not None}
+        named = tuple({**left_out, **given}.items())
+        defaults = tuple([self._default(default, given) for default in made.args.defaults])
+        return Function(self.allocation_site(at), at, made.name, made, (), file, defaults, named, "library")
 
     def expression_at(self, text: str, node: ast.AST) -> Values | None:
         try:
