@@ -103,7 +103,9 @@ def lonely_collectives(program: Program) -> list[Alone[Collective]]:
     calls = [
         event
         for event in program.events(Collective)
-        if _of_all_ranks(event) and not (event.rank_guards and all(guard in members for guard in event.rank_guards))
+        # To make a group has a rule of its own. Another one may have just those members that get here.
+        if event.of_all_ranks and not event.uneven and not event.makes_group
+        if not (event.rank_guards and all(guard in members for guard in event.rank_guards))
         if not any(_is_served(program, event, guard) for guard in event.rank_guards)
         if not (event.rank_guards and _may_be_met(program, event))
     ]
@@ -133,15 +135,6 @@ def _is_served(program: Program, event: Collective, guard: Literal) -> bool:
     waiting = [loop for loop in event.loops if not loop.source]
     theirs = any(all(guard in each.condition for each in program.during(loop, Collective)) for loop in waiting)
     return theirs and any(guard.negated() in each.condition for each in program.events(Escape))
-
-
-def _of_all_ranks(event: Collective) -> bool:
-    """It is for the default group, of which every rank is a member."""
-    # To make a group has a rule of its own.
-    if event.uneven or event.makes_group:
-        return False
-    # A group of its own may have just those members that get here.
-    return event.of_all_ranks
 
 
 # By name: a `broadcast` does not answer an `all_reduce`, though either may seem to work.
