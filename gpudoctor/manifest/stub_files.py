@@ -138,7 +138,8 @@ class _StubReader:
         returns = returns if kind_of(returns) and not (returns == "None" and effects) else self._made(node)
         entry = (names, kinds, required, returns, effects)
         self.members[f"{owner}.{node.name}"] = entry
-        if not _is_outline(node):
+        # No body but `...`.
+        if not all(isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in node.body):
             self.bodies[f"{owner}.{node.name}"] = self._text(node)
         # Who calls a class calls its constructor.
         called = owner if node.name == "__init__" else f"{owner}.{node.name}" if of_class else ""
@@ -217,11 +218,6 @@ class _StubReader:
             if name in self.bodies and known not in self.members:
                 self.bodies[known] = self.bodies[name]
             self.members.setdefault(known, self.members[name])
-
-
-def _is_outline(node: ast.FunctionDef) -> bool:
-    """It has no body but `...`."""
-    return all(isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in node.body)
 
 
 def _items(annotation: ast.expr | None) -> list[ast.expr]:

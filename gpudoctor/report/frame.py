@@ -31,7 +31,8 @@ def excerpt(at: Location, lines: Lines, *, alone: bool = False) -> tuple[Row, ..
     if not 1 <= at.line <= len(source):
         return ()
     first, last = (at.line, at.line) if alone else _around(source, at)
-    shown, margin = unindented([_plain(line) for line in source[first - 1 : last]])
+    # Tabs as blanks, and no character that could steer the terminal.
+    shown, margin = unindented([visible(line.rstrip().replace("\t", _TAB)) for line in source[first - 1 : last]])
     return tuple(
         Row(number, line, _marked(source[number - 1], at, margin) if number == at.line else None)
         for number, line in enumerate(shown, first)
@@ -79,11 +80,6 @@ def _around(source: Sequence[str], at: Location) -> tuple[int, int]:
 
 def _cropped(line: str, room: int) -> str:
     return line if cells(line) <= room else f"{line[: room - len(_DOTS)]}{_DOTS}"
-
-
-def _plain(line: str) -> str:
-    """A line as it is printed: tabs as blanks, and no character that could steer the terminal."""
-    return visible(line.rstrip().replace("\t", _TAB))
 
 
 def _marked(line: str, at: Location, margin: int) -> tuple[int, int]:

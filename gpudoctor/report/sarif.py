@@ -50,7 +50,8 @@ def render(report: Report, style: Style) -> Iterator[str]:
     run = {
         "tool": {"driver": {"name": "gpudoctor", "version": __version__, "rules": [_rule(card) for card in found]}},
         "invocations": [_invocation(report)],
-        "originalUriBaseIds": {BASE: {"uri": _folder_uri(report.folder)}},
+        # Without the last slash the folder would be taken for a file beside its content.
+        "originalUriBaseIds": {BASE: {"uri": PurePath(report.folder).as_uri().rstrip("/") + "/"}},
         "columnKind": "unicodeCodePoints",
         "results": [_result(each, at[each.code], known) for each, known in zip(findings, known_by, strict=True)],
     }
@@ -178,8 +179,3 @@ def _artifact(path: str) -> Json:
         return {"uri": PurePath(path).as_uri()}
     # Quoted, so that a colon in the first part is not taken for a scheme.
     return {"uri": quote(PurePath(path).as_posix()), "uriBaseId": BASE}
-
-
-def _folder_uri(folder: str) -> str:
-    # Without the last slash the folder would be taken for a file beside its content.
-    return PurePath(folder).as_uri().rstrip("/") + "/"

@@ -403,7 +403,8 @@ def _number_in(path: Path) -> int:
 
 def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     stack = frames_of(answer["stack"])
-    started = _open_collective(answer["collectives"])
+    # The first that has begun and not ended: what was begun after it waits for it.
+    started = next((collective_of(entry) for entry in answer["collectives"] if not entry["done"]), None)
     # NCCL's collectives are queued, and their rank goes on until it asks for a value: it waits there, in its own code.
     old = started is not None and answer["at"] - started.began > _OLD
     inside = _waits(stack)
@@ -448,11 +449,6 @@ def _standing(
     own = next((frame for frame in stack if frame.own), None)
     place, function = (own.location, own.function) if own else (None, "")
     return Waiting(rank, place, function, collective, stack, waits, silence)
-
-
-def _open_collective(entries: Sequence[dict[str, Any]]) -> RecordedCollective | None:
-    """The first that has begun and not ended: what was begun after it waits for it."""
-    return next((collective_of(entry) for entry in entries if not entry["done"]), None)
 
 
 def _waits(stack: Sequence[StackFrame]) -> bool:

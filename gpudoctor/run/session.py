@@ -101,7 +101,8 @@ class _ExitCodes:
         """All have ended, or one has failed and the others have had time to see it."""
         codes = [child.poll() for child in self._started]
         if not self.status:
-            self.status = next((_as_shells_say(code) for code in codes if code), 0)
+            # As shells say it.
+            self.status = next((128 - code if code < 0 else code for code in codes if code), 0)
             self._failed_at = time.monotonic()
         late = bool(self.status) and time.monotonic() - self._failed_at > _NODES_PATIENCE
         return late or None not in codes
@@ -174,10 +175,6 @@ def _end(started: Sequence[_Child], is_our_launcher: bool) -> None:
             os.kill(pid, signal.SIGKILL)
     for child in left:
         child.wait()
-
-
-def _as_shells_say(code: int) -> int:
-    return 128 - code if code < 0 else code
 
 
 def _is_our_launcher(command: Sequence[str]) -> bool:

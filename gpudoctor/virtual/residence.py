@@ -31,7 +31,8 @@ def place_of(tensor: torch.Tensor) -> DevicePlace:
     try:
         place: DevicePlace = _storage_of(tensor)._gpudoctor_place
     except (NotImplementedError, RuntimeError):
-        return _place_without_storage(tensor)
+        # That of a sparse tensor is that of its values.
+        return next((place_of(part) for part in _parts(tensor)), UNKNOWN)
     return place
 
 
@@ -105,11 +106,6 @@ def _held(tensor: torch.Tensor) -> torch.Tensor:
             break
         tensor = held
     return tensor
-
-
-def _place_without_storage(tensor: torch.Tensor) -> DevicePlace:
-    """That of a sparse tensor is that of its values."""
-    return next((place_of(part) for part in _parts(tensor)), UNKNOWN)
 
 
 def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -81,7 +81,8 @@ def _note_writes(call: Call, core: Module, forward: Values, writes: list[Replica
     for key in {(event.module, event.name): None for event in writes}:
         old = call.do.own_attribute(*key)
         if old is not None:
-            held[key] = singleton(_marked(key))
+            # Whatever is computed from it can be told by it; a share of data is handed on in the same way.
+            held[key] = singleton(Unknown(Anonymous(_HELD, key), "state", key[1], shards=frozenset([_mark(key)])))
     # Once more with marks in place of the old values, to see which of them the new ones are made of.
     _, _, events, kept = _rehearsed(call, core, forward, held) if held else (False, (), [], set())
     carried = {
@@ -94,11 +95,6 @@ def _note_writes(call: Call, core: Module, forward: Values, writes: list[Replica
         call.do.emit(
             ReplicaWrite, at=event.location, module=event.module, name=event.name, carried=event.location in carried
         )
-
-
-def _marked(key: Attributed) -> Value:
-    """A value that whatever is computed from it can be told by; a share of data is handed on in the same way."""
-    return Unknown(Anonymous(_HELD, key), "state", key[1], shards=frozenset([_mark(key)]))
 
 
 _HELD = "held by a replica"

@@ -58,7 +58,7 @@ def _findings(
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
                 missing = card.looks_at and not any(
-                    _is_so(happened.get(kind, ()), what) for kind, what in card.looks_at
+                    any(map(attrgetter(what), happened.get(kind, ()))) for kind, what in card.looks_at
                 )
                 if missing or (card.of_ranks and not program.world.several_processes):
                     quiet.append(card)
@@ -89,11 +89,6 @@ def _findings(
                     silenced[card.code] = answers[-1]
                 else:
                     quiet.append(card)
-
-
-def _is_so(events: Iterable[object], what: str) -> bool:
-    """Of one of them, the attribute is true."""
-    return any(map(attrgetter(what), events))
 
 
 def _mended_in_order(findings: Iterator[Finding], program: Program, safety: Safety | None) -> Iterator[Finding]:

@@ -141,11 +141,8 @@ def _note_write(habit: Habit, receiver: Value | None, key: Hashable, values: Val
 
 
 def _is_mere_data(m: Evaluator, value: Value) -> bool:
-    return _is_data(value) and not _decides_later(m, value, _NESTED)
-
-
-def _is_data(value: Value) -> bool:
-    return all(isinstance(each, (*_PLAIN, TupleOf, Enumerated)) for each in _parts([value]))
+    plain = all(isinstance(each, (*_PLAIN, TupleOf, Enumerated)) for each in _parts([value]))
+    return plain and not _decides_later(m, value, _NESTED)
 
 
 def _decides_later(m: Evaluator, value: Value, levels: int) -> bool:

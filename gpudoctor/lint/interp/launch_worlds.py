@@ -24,7 +24,6 @@ from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, Ini
 from gpudoctor.lint.events.program_facts import AsStarted
 from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
-from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, EntryStart, execute
@@ -233,7 +232,7 @@ def _beside(switches: dict[Hashable, bool]) -> set[Hashable]:
     found: set[Hashable] = set()
     for key in switches:
         parts = key.literals if isinstance(key, AnyOf) else frozenset()
-        about_ranks = [each for each in parts if _is_about_ranks(each)]
+        about_ranks = [each for each in parts if any(isinstance(part, (Rank, Size)) for part in asked_of(each))]
         found |= {each.atom.key for each in parts if each not in about_ranks} if about_ranks else set()
     return found
 
@@ -249,10 +248,6 @@ def _kept_as_they_are(
     off = {key for key, holds in flags if not holds}
     every = {key for key, _ in flags} if len(flags) < len(switches) else set[Hashable]()
     return dict.fromkeys(frozenset(kept | each) for each in (set[Hashable](), on, off, every))
-
-
-def _is_about_ranks(literal: Literal) -> bool:
-    return any(isinstance(each, (Rank, Size)) for each in asked_of(literal))
 
 
 def _is_distributed(program: Program) -> bool:

@@ -146,7 +146,7 @@ def _augmented(m: Evaluator, node: ast.AugAssign) -> None:
 def _if(m: Evaluator, node: ast.If) -> None:
     test = truthiness.ask(m, node.test)
     # spawn imports the main module again: only the guard keeps it from spawning anew.
-    if test is True and _is_main_guard(node.test):
+    if test is True and any(each.id == "__name__" for each in nodes_of(ast.Name, node.test)):
         with m.at_main_guard():
             run_block(m, node.body)
         return
@@ -223,10 +223,6 @@ def _is_choice_of_many(m: Evaluator, node: ast.If, test: Literal) -> bool:
 def _subject(m: Evaluator, node: ast.If) -> str:
     """What a test asks about, as it is written."""
     return m.text(node.test.left) if isinstance(node.test, ast.Compare) else m.text(node.test)
-
-
-def _is_main_guard(test: ast.expr) -> bool:
-    return any(node.id == "__name__" for node in nodes_of(ast.Name, test))
 
 
 def _return(m: Evaluator, node: ast.Return) -> None:

@@ -86,7 +86,7 @@ def directives_of(
         if comment.text.split()[1:2] == ["hetjob"]:
             break
         given, _, _ = comment.text.removeprefix("#SBATCH").partition(" #")
-        line = PlacedText(comment.at.path, _moved(given, comment.at))
+        line = PlacedText(comment.at.path, [Piece(given, comment.at.line, comment.at.column + len("#SBATCH"))])
         inner = read_script(_as_command(line), variables)
         for command in inner.commands:
             options, _, _ = options_of(command.words[1:], known.SRUN)
@@ -141,10 +141,6 @@ def _exported(options: StartOptions) -> dict[str, ShellVariable]:
         for name, equals, value in (each.partition("=") for each in pairs)
         if equals and option is not None
     }
-
-
-def _moved(text: str, at: Location) -> list[Piece]:
-    return [Piece(text, at.line, at.column + len("#SBATCH"))]
 
 
 def _as_command(line: PlacedText) -> PlacedText:

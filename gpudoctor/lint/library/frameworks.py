@@ -170,7 +170,8 @@ def _note_charge(
         trains=TRAINS.fits(name),
         shares_data=(known.deals_out and not _leaves_loaders(call) and _prepares(name)) or _may_split_model(call),
         shares_streams=not known.leaves_streams,
-        one_by_one=_is_handed_objects(name),
+        # Programs call a method of it that prepares one thing or another.
+        one_by_one=any(not effect.by_itself for effect in _preparing(name)),
         engine=_engine(call) is not None,
         made=managed,
         alone=known.told_devices and _one_process(call),
@@ -303,11 +304,6 @@ def _preparing(cls: str) -> Iterator[PrepareEffect]:
     said = (declared(f"{cls}.{name}") for name in methods(cls))
     effects = (each.effect(PrepareEffect) for each in said if each is not None)
     return (effect for effect in effects if effect is not None)
-
-
-def _is_handed_objects(cls: str) -> bool:
-    """Programs call a method of it that prepares one thing or another."""
-    return any(not effect.by_itself for effect in _preparing(cls))
 
 
 def _prepares(cls: str) -> bool:

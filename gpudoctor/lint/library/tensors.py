@@ -127,7 +127,7 @@ def _moves_itself(do: LibraryContext, loader: Loader) -> bool:
             # `Subset` and `random_split` only pick: the items are made by the data set underneath.
             while isinstance(value.parent, Dataset):
                 value = value.parent
-            if not _reads_on_cpu(do, value):
+            if do.flag(value, DatasetState.moves_items) is not NO:
                 return True
         elif not isinstance(value, Unknown) or (_is_chosen(value) and not _has_workers(loader)):
             return True
@@ -142,11 +142,6 @@ def _is_chosen(value: Unknown) -> bool:
 def _has_workers(loader: Loader) -> bool:
     """Other processes make its items, which cannot be on a GPU there."""
     return loader.num_workers is not None and not loader.num_workers.any(lambda value: value == Const(0))
-
-
-def _reads_on_cpu(do: LibraryContext, dataset: Dataset) -> bool:
-    """No method of the data set was seen to move anything."""
-    return do.flag(dataset, DatasetState.moves_items) is NO
 
 
 def part_of(

@@ -320,7 +320,8 @@ class _Steps:
         )
 
     def _check(self, optimizer: Any) -> None:
-        names = _names(self._state)
+        wraps = self._state.wrappers
+        names = {id(p): name.removeprefix("module.") for wrap in wraps for name, p in wrap.named_parameters()}
         parameters = _parameters(optimizer)
         labels = [
             names.get(id(each), f"number {place} of shape {tuple(each.shape)}") for place, each in enumerate(parameters)
@@ -377,10 +378,6 @@ def _parameters(optimizer: Any) -> list[torch.Tensor]:
 def _is_shard(parameter: torch.Tensor) -> bool:
     """A part of a parameter whose other parts lie on other ranks."""
     return any(hasattr(parameter, mark) for mark in _SHARD_MARKS)
-
-
-def _names(state: State) -> dict[int, str]:
-    return {id(each): name.removeprefix("module.") for w in state.wrappers for name, each in w.named_parameters()}
 
 
 def _affordable(parameters: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -57,14 +57,16 @@ class LoaderStarvesGpu(Rule):
             return
         for loader, training in trained_with(program).items():
             made = _made_at(program, loader)
-            moves = _moves_to_gpu(program, loader)
+            # By the program or by the framework.
+            moves = [each for each in program.events(Move) if each.subject.batch_of == loader and each.to_gpu]
             if loader.opaque or loader.cls is not None or made is None:
                 continue
             # Batches that stay on the CPU keep no GPU waiting.
             if not moves and not _feeds_gpu(program, training):
                 continue
             data = loader.dataset.restrict(training.when) if loader.dataset is not None else ()
-            datasets = [_source(each) for each in data]
+            # The data set under `Subset` and the parts of a split.
+            datasets = [each.source if isinstance(each, Dataset) else each for each in data]
             late = next((move for move in moves if move.unpinned_async), None)
             if _items_cost(program, datasets) and _given_nothing(loader.num_workers, training, 0):
                 yield self._no_workers(made, loader, training, _reads(program, datasets))
@@ -125,11 +127,6 @@ def _made_at(program: Program, loader: Loader) -> Location | None:
     return None
 
 
-def _moves_to_gpu(program: Program, loader: Loader) -> list[Move]:
-    """The moves of its batches to a GPU, by the program or by the framework."""
-    return [move for move in program.events(Move) if move.subject.batch_of == loader and move.to_gpu]
-
-
 def _feeds_gpu(program: Program, training: LearningPass) -> bool:
     """The model that learns from the batches is on a GPU, and has them moved there."""
     return any(call.on_gpu for call in program.calls_in_graph(training.backward))
@@ -151,11 +148,6 @@ def _items_cost(program: Program, datasets: list[Value]) -> bool:
         return False
     pictures = all(each.made_by.startswith(PICTURES) for each in datasets)
     return pictures or _reads(program, datasets) is not None
-
-
-def _source(value: Value) -> Value:
-    """The data set under `Subset` and the parts of a split."""
-    return value.source if isinstance(value, Dataset) else value
 
 
 def _in_memory(loader: Loader) -> bool:

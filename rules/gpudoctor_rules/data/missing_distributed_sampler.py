@@ -34,7 +34,6 @@ from collections.abc import Iterable, Iterator
 
 from gpudoctor.diagnostic import Safety, Severity
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate, MakeLoader
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.whole_data import goes_over_all
@@ -89,7 +88,8 @@ class MissingDistributedSampler(Rule):
                 averaged is None
                 or program.cut_before(training.backward)
                 or not _reads_everything(program, loader, training)
-                or _overlap(loader.dataset, forgotten)
+                # Any common data set is enough: the loader may choose between two.
+                or any(data in forgotten for data in loader.dataset or ())
             ):
                 continue
             data, shares = first_name(loader.dataset, "its data set"), own_sharing(program)
@@ -187,8 +187,3 @@ def _reads_everything(program: Program, loader: Loader, training: LearningPass) 
         or training.start.loop is None
         or repeating_loop(program, training.start) is not None
     )
-
-
-def _overlap(values: Values | None, others: set[Value]) -> bool:
-    # Any common data set is enough: the loader may choose between two.
-    return any(value in others for value in values or ())

@@ -24,7 +24,6 @@ pytorch/pytorch#77159, pytorch/pytorch#40403, pytorch/pytorch#1494, PattanaikL/G
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Severity
-from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
@@ -43,7 +42,8 @@ class CudaInLoaderWorker(Rule):
     def in_code(self, program: Program) -> Findings:
         for event in program.events(ItemOnGpu):
             loader = event.loader
-            if not _forks(loader):
+            # It surely has workers, started as they are by default.
+            if not (loader.workers > 0 and loader.forks and not loader.managed):
                 continue
             # What was set to `spawn` or by an option holds for loaders as well.
             if program.has(SetStartMethod) or not _used_before(program, event):
@@ -56,11 +56,6 @@ class CudaInLoaderWorker(Rule):
                 "non_blocking=True)`, with `pin_memory=True` in the loader.",
                 because=[("the loader is made here", loader.place)],
             )
-
-
-def _forks(loader: Loader) -> bool:
-    """It surely has workers, started as they are by default."""
-    return loader.workers > 0 and loader.forks and not loader.managed
 
 
 def _used_before(program: Program, event: Event) -> bool:

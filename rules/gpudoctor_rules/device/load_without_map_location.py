@@ -66,8 +66,9 @@ class LoadWithoutMapLocation(Rule):
             # Data that is loaded stays with its batches; only a state is restored on every rank.
             if load.result is None or (load.names_device and not named) or load.led_there in told:
                 continue
-            # The rank that wrote a file of its own wrote it from its own GPU.
-            if not program.by_every_rank(load) or _of_the_rank(load):
+            # The rank that wrote a file of its own wrote it from its own GPU. A path from code that could not be read
+            # may hold the rank as well.
+            if not program.by_every_rank(load) or load.path_differs(Divergence.RANK | Divergence.UNREAD):
                 continue
             if use is None:
                 # It becomes the state of something unknown, perhaps.
@@ -115,12 +116,6 @@ def _gpu_of_all(load: Load) -> str:
     return f"cuda:{only.literal_index}" if only is not None and one_gpu(only) else ""
 
 
-def _of_the_rank(load: Load) -> bool:
-    """Each rank reads a file of its own, and may have written it from its own GPU."""
-    # A path from code that could not be read may hold the rank as well.
-    return load.path_differs(Divergence.RANK | Divergence.UNREAD)
-
-
 def _restored(program: Program) -> dict[Value, LoadState]:
     """What was loaded and becomes the state of a model or an optimizer, with the first place where it does."""
     found: dict[Value, LoadState] = {}
@@ -152,7 +147,8 @@ def _published(program: Program, use: LoadState) -> bool:
     models = {each.target.core for each in _uses(program, use)}
     if any(each.parent in models and each.order > use.order for each in program.events(PartExchanged)):
         return True
-    parts = _parts(program)
+    # The modules that others have taken in.
+    parts = frozenset[Value]().union(*program.parts.values())
     elsewhere = models <= parts or all(map(_of_a_library, models))
     return elsewhere and not _writes_its_kind(program, use) and models.isdisjoint(_called(program) - parts)
 
@@ -166,11 +162,6 @@ def _of_a_library(model: Value) -> bool:
     """Its weights may be had from those who made the library. Layers of PyTorch are what a program builds of."""
     made_by = model.made_by if isinstance(model, Module) and model.cls is None else "unknown"
     return made_by != "unknown" and not made_by.startswith("torch.nn.")
-
-
-def _parts(program: Program) -> frozenset[Value]:
-    """The modules that others have taken in."""
-    return frozenset[Value]().union(*program.parts.values())
 
 
 def _called(program: Program) -> set[Value]:

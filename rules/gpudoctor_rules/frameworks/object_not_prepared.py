@@ -150,7 +150,7 @@ class ObjectNotPrepared(Rule):
                 step = step_of(program, backward, model) if model is not None else None
                 if model is None or step is None or not _is_left_out(program, model) or not backward.complete:
                     continue
-                beside = _beside(program, step.optimizer)
+                beside = next((each for each in handed_over(program) if each.given == step.optimizer), None)
                 # Batches of a prepared loader may go to a plain training that is compared with.
                 beside = beside or (_of_loop(program, backward) if backward.managed else None)
                 charge = taken_in_charge(program, beside.managed) if beside is not None else None
@@ -243,11 +243,6 @@ def _is_left_out(program: Program, model: Module) -> bool:
     if any(each in related or model in program.within(each) for each in taken):
         return False
     return not any(related & program.within(value) for value in program.escaped if value.is_model)
-
-
-def _beside(program: Program, value: Value) -> Prepare | None:
-    """Where this object was passed."""
-    return next((each for each in handed_over(program) if each.given == value), None)
 
 
 def _of_loop(program: Program, backward: Backward) -> Prepare | None:

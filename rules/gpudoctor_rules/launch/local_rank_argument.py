@@ -107,7 +107,10 @@ class LocalRankArgument(Rule):
         for event in _declared(program):
             # An option that nobody reads is often kept so that old launch scripts go on working.
             used = next((read for read in program.events(SettingRead) if read.name == event.name), None)
-            if used is None or not event.is_local_rank or _from_elsewhere(event):
+            if used is None or not event.is_local_rank:
+                continue
+            # `default=os.environ["LOCAL_RANK"]` is the remedy itself.
+            if event.default is not None and event.default.has(Rank):
                 continue
             # DeepSpeed's launcher, for one, does pass the option. Asked last: that reads the scripts of the project.
             if program.documented.launchers() == {"deepspeed"}:
@@ -305,11 +308,6 @@ def _knows_it_from_elsewhere(program: Program) -> bool:
     # The text of the files, too: a shell command or a comment about `LOCAL_RANK` shows that it is dealt with. Where the
     # option chooses the GPU in spite of that, it is not.
     return (read or program.has_text(*ELSEWHERE)) and not any(map(_is_by_option, program.events(DeviceUsed)))
-
-
-def _from_elsewhere(event: ArgumentDeclared) -> bool:
-    # `default=os.environ["LOCAL_RANK"]` is the remedy itself.
-    return event.default is not None and event.default.has(Rank)
 
 
 def _keeps(event: ArgumentDeclared) -> str:

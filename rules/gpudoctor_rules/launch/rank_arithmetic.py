@@ -42,7 +42,7 @@ from gpudoctor_rules._error_texts import NO_SUCH_RANK, PORT_TAKEN
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Value
-    from gpudoctor.run.recording import Process, RecordedGroup
+    from gpudoctor.run.recording import Process
 
 VAIN = ("Timed out", "timed out", "wait timeout", "Invalid rank", "rank should be", "rank < size", "clients joined")
 """What a process says that waited for a group in vain, or that asked for a place that is none."""
@@ -80,7 +80,8 @@ class RankArithmetic(Rule):
             came = len({other.pid for other, their in met if their.place == group.place and their.size == group.size})
             if group.rank >= group.size:
                 message = f"A process asked for rank {group.rank} of {group.size}: ranks begin at 0."
-            elif came < group.size and _on_this_machine(group):
+            # Of another machine there is no way to such an address.
+            elif came < group.size and any(name in group.address for name in LOCAL):
                 message = f"The group waited for {group.size} processes until its time was over, and {came} came."
             else:
                 continue
@@ -163,11 +164,6 @@ def _stayed_out(process: Process, recording: Recording) -> bool:
     if process.wraps or process.steps or process.collectives:
         return False
     return process.crash is not None or not process.over or any(each.rank == process.rank for each in recording.hang)
-
-
-def _on_this_machine(group: RecordedGroup) -> bool:
-    """The ranks meet at an address that no other machine can come to."""
-    return any(name in group.address for name in LOCAL)
 
 
 def _started(program: Program, group: InitGroup) -> int | None:

@@ -102,7 +102,7 @@ def _left_in_parent(program: Program) -> list[SeedSet]:
     if not all(seed.guarded for seed in seeds):
         return []
     # Forked processes take over the state of the generators; `Process` forks on Linux.
-    if not all(_is_new(spawn) for spawn in program.events(Spawn)):
+    if not all(spawn.start_method == "spawn" for spawn in program.events(Spawn)):
         return []
     # Actors that share the parent's model are no ranks: what they draw is mostly that of their environment.
     if not program.has(InitGroup, Wrap, UseManaged) and not program.may_begin_group:
@@ -110,8 +110,3 @@ def _left_in_parent(program: Program) -> list[SeedSet]:
     asked = any(event.sets_seed for event in program.events(Escape))
     trains = any(not program.by_one_process(event) for event in program.events(Backward))
     return seeds if trains and not asked else []
-
-
-def _is_new(spawn: Spawn) -> bool:
-    """The process starts anew, and does not begin as a copy of its parent."""
-    return spawn.start_method == "spawn"
