@@ -221,6 +221,7 @@ from gpudoctor.lint.questions.devices_compared import one_gpu as one_gpu
 from gpudoctor.lint.questions.devices_compared import several_choose as several_choose
 from gpudoctor.lint.questions.devices_compared import train_together as train_together
 from gpudoctor.lint.questions.devices_compared import unless_on_cpu as unless_on_cpu
+from gpudoctor.lint.questions.devices_compared import with_number as with_number
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand as averaged_by_hand
 from gpudoctor.lint.questions.gradient_use import feeds as feeds
 from gpudoctor.lint.questions.gradient_use import holds as holds
@@ -245,6 +246,7 @@ from gpudoctor.lint.questions.loop_rounds import same_round as same_round
 from gpudoctor.lint.questions.loop_rounds import training_loop as training_loop
 from gpudoctor.lint.questions.loop_rounds import trains as trains
 from gpudoctor.lint.questions.loop_rounds import when_of as when_of
+from gpudoctor.lint.questions.loop_rounds import within_round as within_round
 from gpudoctor.lint.questions.made_of import agreed_part as agreed_part
 from gpudoctor.lint.questions.made_of import asked_of_engine as asked_of_engine
 from gpudoctor.lint.questions.made_of import functions_behind as functions_behind

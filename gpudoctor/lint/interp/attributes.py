@@ -131,7 +131,9 @@ _WHOLLY_KNOWN = frozenset({Namespace, Instance, Module})
 
 def _is_chosen(m: Evaluator, value: Value, name: str) -> bool:
     """It is there from the start: an option of the command line, or an attribute of something unknown."""
-    return isinstance(value, Unknown) or (isinstance(value, Namespace) and _declares(m, value, name))
+    if isinstance(value, Namespace):
+        return _declares(m, value, name) or m.flag(value, ObjectState.opened) is not NO
+    return isinstance(value, Unknown)
 
 
 def has_option(m: Evaluator, owner: Namespace, name: str) -> bool:

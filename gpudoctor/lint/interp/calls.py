@@ -101,7 +101,7 @@ def call(m: Evaluator, function: Values, arguments: Arguments, node: ast.AST) ->
         # To follow all of them was too much: one stands for the others, which are made after its pattern.
         if m.at_defaults:
             m.record_imprecision(f"one of {len(choices)} functions is called, of which one was read", m.place(node))
-            return call_value(m, choices[0].value, arguments, node)
+            return call_value(m, _pattern_of([each.value for each in choices]), arguments, node)
     return m.for_each_value(function, lambda value: call_value(m, value, arguments, node), node)
 
 
@@ -111,6 +111,12 @@ def _choices_of_functions(able: Sequence[Binding[Value]]) -> list[Binding[Value]
     found = [each for each in able if isinstance(each.value, (Function, Class))]
     known = all(each in found or isinstance(each.value, Unknown) for each in able)
     return found if known and not any(each.condition.divergence for each in able) else []
+
+
+def _pattern_of(choices: Sequence[Value]) -> Value:
+    """The first of them that others do not derive from: what they have in common is seldom a model by itself."""
+    bases = {base for each in choices if isinstance(each, Class) for base in each.bases}
+    return next((each for each in choices if each not in bases), choices[0])
 
 
 def call_value(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST) -> Values:
@@ -174,11 +180,30 @@ def call_method(m: Evaluator, receiver: Value, name: str, arguments: Arguments, 
 def call_function(m: Evaluator, function: Function, arguments: Arguments, node: ast.AST) -> Values:
     """Follow a call into a function of the project."""
     # Calling a generator runs nothing; its body runs where it is iterated.
-    if m.traits_of(function).yields:
+    traits = m.traits_of(function)
+    if traits.yields:
         place, named = m.place(node), tuple(arguments.keywords.items())
         made = Generator(m.allocation_site(place), place, function.label, function, arguments.positional, named)
         return singleton(made)
-    return _run(m, function, arguments, node)
+    at = _one_of_few_texts(m, arguments) if traits.imports else None
+    if at is None:
+        return _run(m, function, arguments, node)
+
+    # Each of the names means a module of its own.
+    def run(name: Value) -> Values:
+        given = (*arguments.positional[:at], singleton(name), *arguments.positional[at + 1 :])
+        return _run(m, function, Arguments(given, arguments.keywords, arguments.rest), node)
+
+    return m.for_each_value(arguments.positional[at], run, node)
+
+
+def _one_of_few_texts(m: Evaluator, arguments: Arguments) -> int | None:
+    """Where an argument stands that is one text or another."""
+    for at, given in enumerate(arguments.positional):
+        here = given.restrict(m.path)
+        if 1 < len(here.bindings) <= A_FEW and here.all(lambda each: text_of(each) is not None):
+            return at
+    return None
 
 
 def run_body(m: Evaluator, generator: Generator, on_yield: object, node: ast.AST) -> Values:

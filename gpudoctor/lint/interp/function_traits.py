@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Condition, Literal
 from gpudoctor.lint.interp.limits import MAX_IN_VAIN, MAX_REMEMBERED, MIN_REMEMBERED_COST
+from gpudoctor.lint.library.library_names import IMPORTS
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.syntax_walk import parts_of, walk
 from gpudoctor.record import dataclass, field
@@ -28,6 +29,8 @@ class FunctionTraits:
     """The function is a generator."""
     captures: bool
     """Something inside may outlive the call and still see its names."""
+    imports: bool = False
+    """It may import what it is told by name."""
 
 
 def traits_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, source: SourceFile) -> FunctionTraits:
@@ -35,7 +38,8 @@ def traits_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, source:
     text = "\n".join(source.lines[node.lineno - 1 : node.end_lineno])
     # The first is the function's own. Counting is much quicker than looking what stands around each.
     inner = sum(map(text.count, _WORDS)) > 1 and sum(_times(word, text) for word in _WORDS) > 1
-    return FunctionTraits("yield" in text and _yields(node), inner and _captures(node))
+    imports = any(name.rpartition(".")[2] in text for name in IMPORTS)
+    return FunctionTraits("yield" in text and _yields(node), inner and _captures(node), imports)
 
 
 def traits_of_tree(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> FunctionTraits:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.symbols import AnyOf, Raised
 from gpudoctor.lint.domain.value import (
@@ -20,7 +21,7 @@ from gpudoctor.lint.domain.value import (
     singleton,
     text_of,
 )
-from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.collective import Discard, LeaveLoop
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.interface.hooks import Handled
@@ -316,6 +317,8 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
         # A body that ends with `return` or `break` has not failed.
         raised = m.unreachable and not leaving.found()
         until = len(m.log)
+        if m.unreachable and _has_found(m, leaving.found()) and not _does_more(m, node.body, since):
+            handlers = [handler for handler in handlers if not _goes_on(handler)]
         if not m.unreachable:
             run_block(m, node.orelse)
         body = None if m.unreachable else PathExit(layer, m.path)
@@ -347,6 +350,29 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
             for told in HOOKS.handled:
                 told(m, handled, m.place(handler))
     return sides
+
+
+def _has_found(m: Evaluator, gone: list[PathExit]) -> bool:
+    """`for name in names: try: return import_module(name) except: pass`: the first of them that is known to be there
+    is the one that is sought."""
+    in_loop = bool(m.open_loops) and m.open_loops[-1].frame_depth == len(m.frames)
+    return in_loop and bool(gone) and all(each.value != NONE_SET and not _is_open(each.value) for each in gone)
+
+
+def _is_open(values: Values) -> bool:
+    parts = [item for each in values if isinstance(each, TupleOf) for item in each.items]
+    return any(each.has(Unknown) for each in (values, *parts))
+
+
+def _does_more(m: Evaluator, body: list[ast.stmt], since: int) -> bool:
+    """Something is done there that rules ask about, other than by a module that is imported."""
+    here = _place_of(m, body)
+    done = (each.location for each in m.log[since:] if not isinstance(each, Discard))
+    return any(each.path == here.path and here.line <= each.line <= here.end_line for each in done)
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    return all(isinstance(each, (ast.Pass, ast.Continue)) for each in handler.body)
 
 
 def _place_of(m: Evaluator, body: list[ast.stmt]) -> Location:

@@ -81,9 +81,9 @@ def _last(call: Call) -> Values:
 
 
 def _last_part(path: Value, label: str) -> Value:
-    text = text_of(path)
-    if text is not None:
-        return Const(os.path.basename(text))
+    known = text_of(path) or on_disk(path)
+    if known is not None:
+        return Const(os.path.basename(known))
     # Which part of it names the rank is not known.
     # What its methods return is as much of a text as it is.
     why, made_by = "a part of a path", "os.path.basename"
@@ -99,8 +99,7 @@ def _split(call: Call) -> Values:
     # Of other paths it is not known where the last part begins.
     if only is None or on_disk(only) is None:
         return NOT_ANSWERED
-    name = Unknown(Attribute(only, "name"), "a part of a path", call.label)
-    return singleton(TupleOf((singleton(_without_last(only)), singleton(name))))
+    return singleton(TupleOf((singleton(_without_last(only)), singleton(_last_part(only, call.label)))))
 
 
 def _without_last(path: Value) -> Value:

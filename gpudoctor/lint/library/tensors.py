@@ -33,7 +33,7 @@ from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.heuristics import LOSS
-from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, MarkKind, Tensor, TensorOrigin, tensors_in
@@ -54,7 +54,7 @@ from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.model import WeightsSet
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
-from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
+from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients, ClipGradients
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interface.library_call import (
     MODELS,
@@ -642,6 +642,8 @@ def _method(call: Call[Tensor]) -> Values:
             call.do.set_state(tensor, TensorState.scaled_in_place, singleton(changed))
         if tensor.origin is TensorOrigin.PARAMETER and tensor.batch_of is not None:
             call.emit(WeightsSet, module=tensor.batch_of)
+        if tensor.origin is TensorOrigin.GRADIENT and isinstance(tensor.batch_of, (Module, Wrapper)):
+            _note_clipped(call, tensor, tensor.batch_of)
         note_in_place(call.do, tensor, call.name)
         return singleton(tensor)
     result = of_extent(
@@ -653,6 +655,17 @@ def _method(call: Call[Tensor]) -> Values:
     if tensor.mean and call.name in operations("shares"):
         result = _copied(call.do, tensor, result)
     return singleton(without_graph(result) if call.name in NOT_DIFFERENTIABLE else result)
+
+
+_CUTTING = frozenset({"clamp_", "clamp_max_", "clip_"})
+
+
+def _note_clipped(call: Call[Tensor], gradient: Tensor, module: Module | Wrapper) -> None:
+    """`p.grad.clamp_(-1, 1)`, and `p.grad.mul_(bound / norm)` by a number that is computed of the gradients."""
+    computed = any(isinstance(each, Tensor) and each.batch_of == module for each in call.all_values())
+    by_norm = call.name in SCALING and computed
+    if by_norm or call.name in _CUTTING:
+        call.emit(ClipGradients, call=f"{gradient.label}.{call.name}", modules=frozenset({module}), by_norm=by_norm)
 
 
 def _made_beside(call: Call[Tensor], result: Tensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ast
+from collections.abc import Callable, Iterable
 from types import NoneType
 
 from gpudoctor.diagnostic import Location
@@ -102,7 +103,7 @@ def _with_attributes(call: Call) -> Values:
 @MODELS.callable("yacs.config.CfgNode.merge_from_file")
 def _merged(call: Call) -> Values:
     """`cfg.merge_from_file(args.config)`: what stood there was the default, and the file says something else."""
-    found = read_from(call, call.args[0] if call.args else ())
+    found = read_from(call, call.args[0] if call.args else (), _evaluated)
     if found is not None and call.receiver is not None:
         _put_over(call.do, call.receiver, found.single)
     return NOT_ANSWERED
@@ -112,6 +113,19 @@ def _merged(call: Call) -> Values:
 def _cloned(call: Call) -> Values:
     """Of settings a copy says what they say."""
     return singleton(call.receiver) if call.receiver is not None else NOT_ANSWERED
+
+
+def _evaluated(written: object) -> object:
+    """`TRAIN: ("coco_2017_train",)`: what reads as a literal of Python is one."""
+    if isinstance(written, dict):
+        return {key: _evaluated(each) for key, each in written.items()}
+    if not isinstance(written, str):
+        return written
+    try:
+        found = ast.literal_eval(written)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return written
+    return list(found) if isinstance(found, tuple) else found
 
 
 def _put_over(do: LibraryContext, owner: Value, said: Value | None) -> None:
@@ -130,8 +144,13 @@ def _unread(call: Call) -> Values:
     return returns_kind(call) if call.declared is not None else NOT_ANSWERED
 
 
-def read_from(call: Call, files: Iterable[Value]) -> Values | None:
+def _as_written(written: object) -> object:
+    return written
+
+
+def read_from(call: Call, files: Iterable[Value], meant: Callable[[object], object] = _as_written) -> Values | None:
     """What a file holds, given by its path or open; None where the project has none of this name that can be read.
+    `meant` says what the reader makes of what is written there.
 
     What is off in it, nothing or one is a setting that the user may turn up; all else is as written, where the user may
     not name another file."""
@@ -144,7 +163,7 @@ def read_from(call: Call, files: Iterable[Value]) -> Values | None:
     # `os.path.join(os.path.dirname(args.config), "../runtime.yml")`: the user chooses no more than where it lies.
     _, open_parts, end = ends_of(given)
     is_named = any(isinstance(part.term, FileSetting) for part in given.in_text) or (bool(open_parts) and "/" in end)
-    return _with_entries(call, path, document, chosen or len(paths) > 1, is_named)
+    return _with_entries(call, path, meant(document), chosen or len(paths) > 1, is_named)
 
 
 def module_given(call: Call, option: str) -> Values | None:
@@ -158,9 +177,7 @@ def module_given(call: Call, option: str) -> Values | None:
     return made
 
 
-def _with_entries(
-    call: Call, path: str, document: dict[object, object], by_default: bool, is_named: bool = False
-) -> Values:
+def _with_entries(call: Call, path: str, document: object, by_default: bool, is_named: bool = False) -> Values:
     opened = OpenedFile(call, path, by_default, is_named, hook=call.keywords.get("object_hook"))
     made = opened.value(document, "")
     if isinstance(only := made.single, DictOf):

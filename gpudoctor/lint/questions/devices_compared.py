@@ -6,6 +6,8 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import Const, Value, Values, single_of
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.flow.condition import complement
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import Program
 from gpudoctor.record import replace
@@ -48,6 +50,25 @@ def current_gpu(device: Value) -> bool:
 def first_gpu(named: Device | None = None) -> Device:
     """The first GPU, which is what was named there."""
     return Device("cuda", Const(0), named.place if named is not None else None)
+
+
+def with_number(program: Program, event: Event, device: Device | None) -> Device | None:
+    """The device at an event with its number: `cuda` is the first GPU as long as nobody chooses another."""
+    if device is None or device.index is not None or device.type != "cuda":
+        return device
+    chosen = [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
+    if not chosen:
+        return first_gpu(device)
+    # Chosen once and for all before anything is moved: each `cuda` means that one.
+    first = chosen[0].device
+    settled = all(used.purpose == "set_device" and used.device == first and used.certain for used in chosen)
+    moves = (move.order for move in program.events(Move))
+    if not settled or not isinstance(first, Device) or min(moves, default=0) < chosen[-1].order:
+        return None
+    # `begin_by_slurm() if args.slurm else begin_by_torchrun()`: each of the ways to come here chooses it.
+    if complement(event.condition, [used.condition for used in chosen]):
+        return None
+    return Device("cuda", first.index, device.place)
 
 
 def as_text(device: Device) -> Value:

@@ -56,6 +56,12 @@ def same_round(one: Event, other: Event) -> bool:
     return [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]
 
 
+def within_round(inner: Event, outer: Event) -> bool:
+    """One happens in the round in which the other does, perhaps in loops inside of it: over parameters, say."""
+    rounds = [(loop.identity, loop.pass_) for loop in outer.loops]
+    return [(loop.identity, loop.pass_) for loop in inner.loops][: len(rounds)] == rounds
+
+
 def in_last_round(program: Program, event: Event, loop: Loop) -> bool:
     """It happens in the last round of the loop that was followed: there counters are no longer known to be 0."""
     steps = [event, *program.during(loop, Backward), *program.during(loop, OptimizerStep)]

@@ -33,7 +33,6 @@ from gpudoctor.lint.domain.module import WrapperKind, chain_of
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Forward, Wrap
-from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.questions.devices_compared import (
     certain_device,
@@ -42,6 +41,7 @@ from gpudoctor.lint.questions.devices_compared import (
     first_gpu,
     on_first_rank,
     one_gpu,
+    with_number,
 )
 from gpudoctor.rule import CrashText, Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
@@ -90,7 +90,7 @@ class DeviceIdsMismatch(Rule):
         if program.world is LaunchWorld.SINGLE and not program.has(InitGroup):
             return None
         # A model on the CPU ends in another error, which is GPU207.
-        wanted, actual = _first_id(wrap), _resolved(program, certain_device(wrap.model_device))
+        wanted, actual = _first_id(wrap), with_number(program, wrap, certain_device(wrap.model_device))
         # A model that all ranks put on one GPU by its number is GPU204.
         if wanted is None or actual is None or actual.is_cpu or (one_gpu(actual) and not one_gpu(wanted)):
             return None
@@ -110,7 +110,7 @@ class DeviceIdsMismatch(Rule):
             return None
         # Left out, `device_ids` means all GPUs, and the copy on the first of them is the original.
         wanted = _first_id(wrap) or (first_gpu() if wrap.names_ids is False else None)
-        actual = _resolved(program, certain_device(call.device))
+        actual = with_number(program, call, certain_device(call.device))
         if wanted is None or actual is None or actual.is_cpu:
             return None
         if not devices_differ(on_first_rank(wanted, call), on_first_rank(actual, call)):
@@ -140,19 +140,3 @@ def _only_wrapper(module: Value) -> Value:
 
 def _first_id(wrap: Wrap) -> Device | None:
     return wrap.ids[0] if wrap.ids else None
-
-
-def _resolved(program: Program, device: Device | None) -> Device | None:
-    """The device with its number: `cuda` is the first GPU as long as nobody chooses another."""
-    if device is None or device.index is not None or device.type != "cuda":
-        return device
-    chosen = [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
-    if not chosen:
-        return first_gpu(device)
-    # Chosen once and for all before anything is moved: each `cuda` means that one.
-    first, kinds = chosen[0].device, {used.purpose for used in chosen}
-    moves = (event.order for event in program.events(Move))
-    settled = kinds == {"set_device"} and all(used.device == first and used.certain for used in chosen)
-    if not settled or chosen[0].condition or not isinstance(first, Device) or min(moves, default=0) < chosen[0].order:
-        return None
-    return Device("cuda", first.index, device.place)

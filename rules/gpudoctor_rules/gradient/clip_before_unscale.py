@@ -33,7 +33,7 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, ScalerCall, UnscaleGradients
 from gpudoctor.lint.questions.gradient_use import feeds
-from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round, within_round
 from gpudoctor.lint.questions.names import in_code
 from gpudoctor.lint.repair.repair import Before, Holds, Repair
 from gpudoctor.rule import Findings, Program, Recording, Rule
@@ -147,7 +147,11 @@ def _clipped_scaled(program: Program, step: ScalerCall, optimizer: Optimizer) ->
     begin = max((e.order for e in earlier if e.call == "step" and e.optimizer == optimizer), default=-1)
     unscaled = [e for e in earlier if e.call == "unscale_" and e.order > begin and not _of_other(e, optimizer)]
     for clip in (each for each in program.events(ClipGradients) if each.by is None):
-        if not begin < clip.order < step.order or not same_round(clip, step) or clip.condition.excludes(step.condition):
+        if (
+            not begin < clip.order < step.order
+            or not within_round(clip, step)
+            or clip.condition.excludes(step.condition)
+        ):
             continue
         # What another branch unscales has never been clipped.
         if not all(e.condition.excludes(clip.condition) for e in unscaled):

@@ -6,9 +6,11 @@ from textwrap import dedent, indent
 import pytest
 
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.launch_world import LaunchWorld
 from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.interp import entry_execution, execution_state, launch_worlds, scope_snapshots
@@ -334,6 +336,24 @@ def test_what_a_call_hands_on_is_chosen_also_where_the_default_stands_for_it(
     assert write.value.single == Const("small")
     assert by_choice(program, write, handed_on=True)
     assert not by_choice(program, write)
+
+
+def test_a_class_that_others_derive_from_stands_for_no_other(
+    executions: Executions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (execution_state, launch_worlds):
+        monkeypatch.setattr(module, "MAX_BEFORE_TRAINING", 60)
+    names = ["Base", *(f"Net{number}" for number in range(6))]
+    body = "\n    def forward(self, x):\n        return x.square()\n"
+    classes = "".join(f"class {each}({'nn.Module' if each == 'Base' else 'Base'}):{body}" for each in names)
+    table = ", ".join(f"'{each}': {each}" for each in names)
+    begin = "import argparse, torch\nfrom torch import nn\nparser = argparse.ArgumentParser()\n"
+    chosen = f"parser.add_argument('--net')\nnet = {{{table}}}[parser.parse_args().net]()\n"
+    calls = "net.cuda()\n" + "x = net(torch.ones(1))\n" * 12
+    (program,) = executions.of(f"{begin}{classes}{chosen}{calls}{TRAINED}\n", "torchrun")
+    assert program.assumptions.at_defaults
+    moved = [event.subject for event in program.events(Move)]
+    assert [each.cls.label for each in moved if isinstance(each, Module) and each.cls is not None] == ["Net0"]
 
 
 def test_a_world_that_is_asked_for_is_kept(executions: Executions) -> None:

@@ -241,6 +241,16 @@ SETTINGS = {
         found = Result(loss=torch.ones(1))
         reveal(found.loss)  #: Tensor
         """,
+    "options that were not seen to be declared": """
+        import argparse
+        from company import add_options
+        parser = argparse.ArgumentParser()
+        add_options(parser)
+        args = parser.parse_args()
+        if args.small:
+            args.half = True
+        reveal(args.half)  #: True if args.small | setting args.half if not (args.small)
+        """,
     "defaults that a file replaces": """
         import argparse
         from yacs.config import CfgNode as CN
@@ -263,15 +273,19 @@ SETTINGS = {
         cfg = CN()
         cfg.DATA = CN()
         cfg.DATA.ORDER = "random"
+        cfg.DATA.NAMES = ()
         cfg.DATA.ROOT = "data"
         cfg.merge_from_file("net.yaml")
         reveal(cfg.DATA.ORDER)  #: 'by length'
         reveal(cfg.DATA.ROOT)  #: setting cfg.DATA.ROOT
+        reveal(isinstance(cfg.DATA.NAMES, (list, tuple)))  #: True
+        reveal(cfg.DATA.NAMES[1])  #: 'b'
         cfg.merge_from_list(["DATA.ORDER", "random"])
         reveal(cfg.DATA.ORDER)  #: setting cfg.DATA.ORDER
         # file: net.yaml
         DATA:
           ORDER: by length
+          NAMES: ("a", "b")
         """,
     "sections that an object makes objects of itself": """
         from hydra import compose, initialize

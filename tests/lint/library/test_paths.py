@@ -54,6 +54,8 @@ OF_THE_RANK = [
 ]  # fmt: skip
 
 OF_ALL = [
+    'os.path.split(os.path.realpath(__file__))[1].split(".")[0]',
+    'os.path.basename(__file__)',
     'root.joinpath("logs", args.pattern)',
     'root.with_name("other")',
     'root.parent / "x"',
@@ -75,6 +77,14 @@ def test_the_rank_stays_in_a_path(path, paper):
 @pytest.mark.parametrize("path", OF_ALL)
 def test_what_all_share_is_no_path_of_one_rank(path, paper):
     assert not any(each.divergence & Divergence.RANK for each in _saved_to(path, paper))
+
+
+def test_the_name_of_the_own_file_is_known(paper):
+    paper("""
+        import os
+        reveal(os.path.split(os.path.realpath(__file__))[1].split(".")[0])  #: 'train'
+        reveal(os.path.basename(__file__))  #: 'train.py'
+        """)
 
 
 def _saved_to(path, paper):
