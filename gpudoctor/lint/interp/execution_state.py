@@ -17,7 +17,7 @@ from gpudoctor.lint.events.event_context import Event, EventContext, perhaps_ope
 from gpudoctor.lint.events.knowledge import Imprecision, Stop
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement, whole
 from gpudoctor.lint.flow.interning import numbered, numbered_from
 from gpudoctor.lint.flow.store import Delta, Store
 from gpudoctor.lint.flow.valueset import ValueSet, union
@@ -511,6 +511,8 @@ class ExecutionState(AssumedLaunch):
                 sides.append(side.end)
                 left = literal
         self.join(base, sides)
+        if len(sides) == 2:
+            self._keep_what_is_left(base, test, sides)
         self.end_choice()
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
@@ -519,6 +521,15 @@ class ExecutionState(AssumedLaunch):
             if left.atom.switch or (left.atom.none if left.holds else left.atom.every):
                 self.settled = self.settled.conjoined_with(left)
             self.settle(left)
+
+    def _keep_what_is_left(self, base: Condition, test: Literal, sides: list[PathExit]) -> None:
+        """`if alone: if rank: return` leaves what `if alone and rank: return` leaves."""
+        for side, here in zip(sides, (test, test.negated()), strict=True):
+            told = side.path.difference(base.conjoined_with(here))
+            left = whole(told) if told else None
+            if left is not None and left.atom.place is not None and _is_fixed(here) and _is_fixed(left):
+                one = disjunction([here.negated(), left], f"{left!r} where {here!r}", left.atom.place)
+                self.path = self.path.conjoined_with(one.literal)
 
     def settle(self, literal: Literal) -> None:
         """Whoever gets on from here has this answer: no name holds what it would hold with the other one."""
@@ -757,3 +768,8 @@ class ExecutionState(AssumedLaunch):
     def events_suppressed(self) -> Within:
         """Nothing is logged inside."""
         return Within(self, muted=True)
+
+
+def _is_fixed(test: Literal) -> bool:
+    """It comes out for a rank as it does wherever it is asked again: by its number, and by what the user has chosen."""
+    return test.atom.switch or test.atom.divergence is Divergence.RANK

@@ -403,9 +403,8 @@ def _is_there(m: Evaluator, body: list[ast.stmt]) -> bool:
             name = text_of(m.evaluate(named).single) or ""
         case _:
             return False
-    of = m.evaluate(owner).single
-    stored = m.read((of, name)) if of is not None else None
-    return stored is not None and stored.all(lambda value: value is not UNBOUND)
+    found = [m.read((of, name)) for of in m.evaluate(owner).restrict(m.path)]
+    return bool(found) and all(stored and stored.all(lambda value: value is not UNBOUND) for stored in found)
 
 
 def _takes_attribute_error(handler: ast.ExceptHandler) -> bool:

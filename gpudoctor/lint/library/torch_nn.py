@@ -769,7 +769,8 @@ def _attribute(call: Call[Module]) -> Values:
     if call.name == "device" and (where := call.do.state(module, ModuleState.device)) is not None:
         return where
     layer = module.part_of is not None or module.made_by.rpartition(".")[2] in _WITH_WEIGHTS
-    if call.name in ("weight", "bias") and layer and module.cls is None:
+    # Of recurrent layers: `weight_hh`, `bias_ih_l0`.
+    if call.name.partition("_")[0] in ("weight", "bias") and layer and module.cls is None:
         return singleton(parameter_of(call, module))
     # Own classes answer by what they set; the `.device` of library models is a property.
     if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:

@@ -335,11 +335,23 @@ class Project:
     def _from_package_above(self, parts: list[str]) -> ModuleFile | None:
         """A module that counts from a package around the entry, where nothing else is meant: `PYTHONPATH=a/b/models`,
         with `a/b/models/__init__.py` left from those who import it by its long name."""
+        roots = packages_around(self._entry_folder, self._root)
         # A plugin for a library is called as the library is, and has other modules inside.
         if len(parts) < 2:
-            return None
-        found = (self._under(root, parts) for root in packages_around(self._entry_folder, self._root))
+            roots = [root for root in roots if self._is_started_in(root)]
+        found = (self._under(root, parts) for root in roots)
         return next((module for module in found if isinstance(module, ModuleFile)), None)
+
+    def _is_started_in(self, folder: str) -> bool:
+        """The names of other modules that the entry imports count from this package."""
+        start = self.start()
+        named = (
+            (each.module for each in walk(start.source.tree) if isinstance(each, ast.ImportFrom) and not each.level)
+            if start
+            else ()
+        )
+        inside = (self._under(folder, each.split(".")) for each in named if each and "." in each)
+        return any(isinstance(module, ModuleFile) for module in inside)
 
     def _installed_in_place(self, parts: list[str]) -> ModuleFile | None:
         """A module that only one folder can mean, below the root or beside it: `pip install -e ./packages`,

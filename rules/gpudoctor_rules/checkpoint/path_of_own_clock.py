@@ -95,6 +95,7 @@ class PathOfOwnClock(Rule):
                     ("and every rank gets here", event.location),
                 ],
                 doubt="Ranks that ask at the same moment get the same." if _is_of_a_clock(reading) else "",
+                needs=event.condition,
             )
 
 

@@ -75,6 +75,20 @@ def test_only_rank_zero_gets_here(paper, body: str):
     assert ranks_in_words(save) == "rank 0 only"
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "if not args.shared and dist.get_rank() != 0:\n        return",
+        "if not args.shared:\n        if dist.get_rank() != 0:\n            return",
+        "if dist.get_rank() != 0:\n        if not args.shared:\n            return",
+    ],
+)
+def test_a_switch_decides_who_gets_on(paper, asked: str):
+    body = f"args = argparse.ArgumentParser().parse_args()\ndef save():\n    {asked}\n    reveal()\nsave()"
+    (save,) = paper(guarded(body)).events(Save)
+    assert only_some_ranks(save)
+
+
 @pytest.mark.parametrize("rank", ["local_rank", "gpu"])
 def test_local_rank_zero_is_a_rank_guard_too(paper, rank: str):
     (save,) = paper(guarded(f"{rank} = int(os.environ['LOCAL_RANK'])\nif {rank} == 0:\n    reveal()")).events(Save)
@@ -102,6 +116,10 @@ EVERY_RANK = {
         "def index(places, rank):\n    for i, place in enumerate(places):\n"
         "        if place == rank:\n            return i\n    raise ValueError('not there')\n"
         "index(load(), dist.get_rank())\nreveal()"
+    ),
+    "a return of the others where a switch is off": (
+        "args = argparse.ArgumentParser().parse_args()\ndef save():\n    if not args.shared:\n"
+        "        if dist.get_rank() != 0:\n            return\n    if args.shared:\n        reveal()\nsave()"
     ),
     "a return to the caller": (
         "def show():\n    if dist.get_rank() != 0:\n        return\n    print('main')\nshow()\nreveal()"

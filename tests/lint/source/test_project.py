@@ -169,6 +169,14 @@ class TestAbsolute:
         assert find("src/pkg/cli/train.py", "pkg.net") == "src/pkg/net.py"
         assert find("src/pkg/cli/train.py", "net", 2) == "src/pkg/net.py"
 
+    def test_entry_that_is_started_in_its_package(self) -> None:
+        lay("pyproject.toml", "src/pkg/__init__.py", "src/pkg/nets/__init__.py", "src/pkg/train/data.py")
+        Path("src/pkg/train/main.py").write_text("from nets import Net\nfrom train.data import loader\n")
+        Path("src/pkg/train/other.py").write_text("from nets import Net\n")
+        Path("src/pkg/train/__init__.py").touch()
+        assert find("src/pkg/train/main.py", "nets") == "src/pkg/nets/__init__.py"
+        assert find("src/pkg/train/other.py", "nets") is None, "nothing says that it is started there"
+
     def test_the_project_folder_is_a_package_itself(self) -> None:
         lay("repo/.git/", "repo/__init__.py", "repo/train.py", "repo/net.py", "stranger.py")
         assert find("repo/train.py", "repo.net") == "repo/net.py"
