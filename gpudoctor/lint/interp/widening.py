@@ -107,4 +107,5 @@ def _any_of(key: Hashable, values: Values) -> Unknown:
     # One of many texts is a text.
     kinds = {type(value.value).__name__ if isinstance(value, Const) else "" for value in values}
     kind = kinds.pop() if len(kinds) == 1 else ""
-    return Unknown(Widened(key, values), why, "", divergence_of(values), config, shards, kind=kind)
+    among = tuple(value for value in values if isinstance(value, Const)) if kind == "str" else ()
+    return Unknown(Widened(key, values), why, "", divergence_of(values), config, shards, kind=kind, among=among)

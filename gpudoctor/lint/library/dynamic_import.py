@@ -60,7 +60,7 @@ def _import_module(call: Call) -> Values:
 def _imported(call: Call, name: Value, before: str) -> Values:
     if (text := text_of(name)) is not None:
         return singleton(call.do.modules.import_named(f"{before}{text}" if text.startswith(".") else text, call.node))
-    found = _modules(call, name, before) or _modules_in_settings(call, name)
+    found = _modules(call, name, before) or _modules_of_packages(call, name) or _modules_in_settings(call, name)
     modules = [call.do.modules.import_named(each, call.node) for each in found]
     # Nobody chooses it: the program imports what it has found in a folder, one after the other.
     parts = list(provenance_of(name, 2 * _STEPS))
@@ -190,6 +190,13 @@ def _modules(call: Call, name: Value, before: str) -> list[str]:
         read = f"{most} were read" if most > 1 else "one was read"
         call.do.record_imprecision(f"one of {len(names)} modules in {package} is imported, of which {read}", call.place)
     return [f"{package}.{each}" for each in names[:most]]
+
+
+def _modules_of_packages(call: Call, name: Value) -> list[str]:
+    """`f"{package}.{algorithm}"`, where the package is one of several: a module of each."""
+    package, *rest = name.parts if isinstance(name, Text) else (name,)
+    within = (_modules(call, Text((each, *rest)), "")[:1] for each in package.among[:MAX_MODULES])
+    return [module for found in within for module in found]
 
 
 def _all_below(do: LibraryContext, package: str, end: str) -> Sequence[str]:

@@ -1,10 +1,13 @@
 """Names: through aliases, re-exports and every layout in which a project keeps its own modules."""
 
+import os
+
 import pytest
 
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.library.dynamic_import import MAX_MODULES
 
 CASES = {
     "aliases of library names": """
@@ -335,3 +338,20 @@ def test_a_tensor_is_perhaps_itself(paper):
         reveal(torch.nn is torch.nn)  #: True
         """
     )
+
+
+def test_of_many_packages_some_that_are_registered_stand_for_the_others(paper):
+    names = [f"first{number}" for number in range(12)]
+    parts = "".join(f"# file: kit/{each}/__init__.py\n# file: kit/{each}/{each}.py\nmarked = 1\n" for each in names)
+    found = paper(
+        "import importlib, json\n"
+        f"packages = {[f'kit.{each}' for each in names]}\n"
+        "chosen, package = json.load(open('settings.json'))['name'], None\n"
+        "for each in packages:\n"
+        "    if each.endswith(chosen):\n"
+        "        package = each\n"
+        "if package is not None:\n"
+        "    importlib.import_module(f'{package}.{chosen}')\n"
+        f"# file: kit/__init__.py\n{parts}"
+    )
+    assert sum(os.path.basename(each).startswith("first") for each in found.program.files) == MAX_MODULES
