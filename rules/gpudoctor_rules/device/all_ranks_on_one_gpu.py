@@ -40,6 +40,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -149,8 +150,10 @@ class AllRanksOnOneGpu(Rule):
             if model
             else "other ranks end with `RuntimeError: Expected all tensors to be on the same device`"
         )
+        # A helper that is told the right device by others is right itself.
+        others = (each for each in program.events(type(event)) if each.location == event.location)
         yield self.found(
-            event.location,
+            entered(event, [each for each in others if each.device != event.device]),
             f"{subject} is put on `cuda:{number}` by every rank, though each has a GPU of its own: {cost}.",
             remedy=f"Name no number: take {f'`{own}`, or ' if own else ''}the device of what it meets.",
             because=[("the device is named here", device.place if isinstance(device, Device) else None)],
