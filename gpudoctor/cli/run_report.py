@@ -49,7 +49,8 @@ def compared(recording: Recording, found: tuple[Finding, ...], linted: Outcome |
     suspicions = [
         Suspicion(each, CONFIRMED if each in shown else _state(each, seen, recording, registry)) for each in suspected
     ]
-    untold = first_crash(recording) is not None and not any(_errors(code, registry) for code in seen)
+    failed = first_crash(recording) is not None or any(each.fatal for each in recording.ranks)
+    untold = failed and not any(_errors(code, registry) for code in seen)
     lines = linted.lines if linted else _lines
     return Watched(recording, found, tuple(suspicions), lines, linted is not None, error_untold=untold)
 

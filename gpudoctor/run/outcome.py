@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.logs.error_texts import meaning_by_kind, meaning_of
@@ -110,7 +110,9 @@ def unexplained(recording: Recording, *, confirmed: bool = False) -> str:
         return end.text
     first = first_crash(recording)
     if first is None:
-        return _ended_itself(recording)
+        # Of who was ended so the others may know nothing yet when their launcher ends them.
+        native = " ".join(_by_native_code(recording)) if recording.status else ""
+        return native or _ended_itself(recording)
     process, crash = first
     alone = "A process that the script started" if crash.of_child else "The script"
     who = f"Rank {process.rank}" if process.rank is not None else alone
@@ -206,8 +208,7 @@ def _gone(recording: Recording) -> str:
     silent = [each for each in recording.ranks if each.crash is None]
     left = {each.rank: each.left for each in silent if each.left is not None and each.rank is not None}
     over = [each.rank for each in silent if each.over and each.rank is not None and each.rank not in left]
-    fatal = {each.rank: each.fatal for each in silent if each.fatal is not None and each.rank is not None}
-    dead = [each.rank for each in silent if not each.over and each.rank is not None and each.rank not in fatal]
+    dead = [each.rank for each in silent if not each.over and each.rank is not None and each.fatal is None]
     told = [f"{recording.named([rank])} had left by `sys.exit` at {at.path}:{at.line}." for rank, at in left.items()]
     told += [f"{recording.named(over)} had reached the end of its program."] if over else []
     if dead and recording.told_to_end is not None:
@@ -220,11 +221,18 @@ def _gone(recording: Recording) -> str:
             "`os._exit`"
         )
         told.append(f"{recording.named(dead)} had ended before, without an exception: {how}.")
-    for rank, end in fatal.items():
+    return " ".join([*told, *_by_native_code(recording)])
+
+
+def _by_native_code(recording: Recording) -> Iterator[str]:
+    """Ranks that raised nothing, and were ended by a signal of their own."""
+    for each in recording.ranks:
+        rank, end = each.rank, each.fatal
+        if each.crash is not None or rank is None or end is None:
+            continue
         at = f" at {end.place.path}:{end.place.line}" if end.place else ""
         why = ": gloo does so where another rank calls another collective, or brings another size" if end.aborts else ""
-        told.append(f"{recording.named([rank])} had been ended by native code ({end.signal}){at}{why}.")
-    return " ".join(told)
+        yield f"{recording.named([rank])} had been ended by native code ({end.signal}){at}{why}."
 
 
 def where(each: Waiting) -> str:

@@ -128,6 +128,16 @@ def test_an_error_is_told_beside_findings_that_do_not_explain_it(code: str, unto
     assert compared(_crashed(PEER), (found,), None, find_rules()).error_untold is untold
 
 
+def test_a_rank_that_native_code_ended_before_the_others_knew() -> None:
+    """What they received fitted them, and their launcher has ended them."""
+    run = _made()
+    aborted = replace(run.ranks[1], fatal=Fatal("Aborted", (StackFrame(PLACE, "main", own=True),)))
+    ended = replace(run, ranks=(run.ranks[0], aborted), status=1)
+    found = Finding("GPU320", "a-rule", Severity.WARNING, "It is so.", PLACE)
+    assert compared(ended, (found,), None, find_rules()).error_untold
+    assert "Rank 1 had been ended by native code (Aborted) at train.py:30: gloo does so" in unexplained(ended)
+
+
 @pytest.mark.parametrize(("at", "how"), [(None, "killed from outside"), (7.0, "as SIGTERM told it to")])
 def test_who_ended_at_a_signal_of_ours_was_not_killed_for_memory(at: float | None, how: str) -> None:
     assert how in unexplained(replace(_crashed(PEER), told_to_end=at))
