@@ -7,6 +7,7 @@ steps count themselves; a timer of the process looks in while one of them is und
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -109,9 +110,9 @@ class Budget:
         # It was on its way when the looking ended: raised now, it would leave the timer running, and end what follows.
         if not self._looking:
             return
-        # A module that is only half imported would stay so.
+        # A module that is only half imported would stay so, and of contexts that are being left the rest is not left.
         while frame is not None:
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
+            if frame.f_code.co_filename.startswith(("<frozen importlib", contextlib.__file__)):
                 return
             frame = frame.f_back
         try:

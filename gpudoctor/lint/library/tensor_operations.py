@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.symbols import Length, ParameterName, asked_of
+from gpudoctor.lint.domain.symbols import Length, ParameterName, asked_of, speaks_of
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.data_loading import BatchCut
@@ -152,8 +152,11 @@ def _written_into(do: LibraryContext, tensor: Tensor, index: Values, new: Values
     """`batch["x"] = x.cuda()`: what it was read as no longer holds."""
     do.set_flag(tensor, TensorState.rewritten)
     give_graph(do, tensor)
-    # `for name in losses: losses[name] = reduce(losses[name])` leaves none of them as it was.
-    if _names_any_entry(do, index.single, tensor) and not tensors.shards_in(do, [*new]):
+    # `for name in losses: losses[name] = reduce(losses[name])` leaves none of them as it was; with `if name == "total"`
+    # around it, the others stay.
+    named = _names_any_entry(do, index.single, tensor)
+    each = named and not any(speaks_of(literal, index.single) for literal in do.path)
+    if each and not tensors.shards_in(do, [*new]):
         do.set_flag(tensor, TensorState.reduced)
         return
     if text_of(index.single) is not None:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from contextlib import ExitStack
 
 import pytest
 
@@ -176,6 +177,23 @@ def test_a_half_imported_module_is_never_left_behind(tmp_path, monkeypatch: pyte
     with Budget(0.1), pytest.raises(OutOfBudget):
         work()
     assert sys.modules["slow_module"].done
+
+
+def test_contexts_that_are_being_left_are_left_to_the_end():
+    class Slow:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            until = time.thread_time() + 0.4
+            while time.thread_time() < until:
+                pass
+
+    with ExitStack() as stack:
+        stack.enter_context(Budget(0.1))
+        stack.enter_context(Slow())
+    with pytest.raises(OutOfBudget), Budget(0.1):
+        Slow().__exit__()
 
 
 def test_without_a_timer_the_steps_look():
