@@ -30,13 +30,22 @@ def evaluations(program: Program) -> Iterator[Evaluation]:
     """The passes that only evaluate, from the first batch to the last."""
     trained = _trained(program)
     for start in program.events(Iterate) if trained else ():
-        loop = start.loop
+        loop = start.loop or _drawing_loop(program, start)
         if loop is None or not loop.repeats or trains(program, loop):
             continue
         call = next((e for e in program.during(loop, Forward) if e.module.core in trained), None)
         # Who leaves early looks at a few batches, which costs little.
         if call is not None and not any(e.how != "continue" for e in _leaves(program, loop)):
             yield Evaluation(start.loader, start, loop, call)
+
+
+def _drawing_loop(program: Program, start: Iterate) -> Loop | None:
+    """The loop that draws the batches one by one: `while images is not None:` around a prefetcher."""
+    for call in program.events(Forward):
+        new = [loop for loop in call.loops if loop.entered > start.order]
+        if new and any(each.batch_of == start.loader for each in call.inputs):
+            return new[0]
+    return None
 
 
 def _trained(program: Program) -> set[Value]:
