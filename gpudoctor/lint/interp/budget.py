@@ -112,7 +112,9 @@ class Budget:
             return
         # A module that is only half imported would stay so, and of contexts that are being left the rest is not left.
         while frame is not None:
-            if frame.f_code.co_filename.startswith(("<frozen importlib", contextlib.__file__)):
+            code = frame.f_code
+            leaves = code.co_name == "__exit__" and code.co_filename == contextlib.__file__
+            if leaves or code.co_filename.startswith("<frozen importlib"):
                 return
             frame = frame.f_back
         try:

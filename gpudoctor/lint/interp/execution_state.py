@@ -37,6 +37,7 @@ from gpudoctor.lint.interp.operators import disjunction
 from gpudoctor.lint.interp.position import (
     NONE_SET,
     POSITION,
+    EarlyExits,
     Fork,
     Frame,
     InFrame,
@@ -499,7 +500,7 @@ class ExecutionState(AssumedLaunch):
             (then if test else otherwise)()
             return
         # What was written on each side lies in a layer, so neither side sees the other's.
-        base = self.path
+        base, leaving = self.path, EarlyExits(self)
         sides: list[PathExit] = []
         aborted, left = False, test
         for literal, body, another in ((test, then, more), (test.negated(), otherwise, False)):
@@ -511,8 +512,8 @@ class ExecutionState(AssumedLaunch):
                 sides.append(side.end)
                 left = literal
         self.join(base, sides)
-        if len(sides) == 2:
-            self._keep_what_is_left(base, test, sides)
+        if len(sides) == 2 and (gone := leaving.found()):
+            self._keep_what_is_left(base, test, sides, gone)
         self.end_choice()
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
@@ -522,12 +523,15 @@ class ExecutionState(AssumedLaunch):
                 self.settled = self.settled.conjoined_with(left)
             self.settle(left)
 
-    def _keep_what_is_left(self, base: Condition, test: Literal, sides: list[PathExit]) -> None:
+    def _keep_what_is_left(self, base: Condition, test: Literal, sides: list[PathExit], gone: list[PathExit]) -> None:
         """`if alone: if rank: return` leaves what `if alone and rank: return` leaves."""
         for side, here in zip(sides, (test, test.negated()), strict=True):
             told = side.path.difference(base.conjoined_with(here))
             left = whole(told) if told else None
-            if left is not None and left.atom.place is not None and _is_fixed(here) and _is_fixed(left):
+            # What one answer says of another was so before.
+            if left is None or not any(each.path.answer(left) is False for each in gone):
+                continue
+            if left.atom.place is not None and _is_fixed(here) and _is_fixed(left):
                 one = disjunction([here.negated(), left], f"{left!r} where {here!r}", left.atom.place)
                 self.path = self.path.conjoined_with(one.literal)
 

@@ -160,9 +160,9 @@ def run_while(m: Evaluator, node: ast.While) -> None:
 
     if _counts_few(m, node):
         rounds = [again] * (MAX_UNROLLED + 1)
-        with m.speculative() as run:
+        with m.speculative(SHORT_CALL * MAX_UNROLLED) as run:
             ends = _FollowedLoop(m, node, [], None, alike=False).follow(rounds)
-        if ends and run.returned:
+        if ends and run.whole and run.returned:
             _FollowedLoop(m, node, [], None, alike=False).follow(rounds)
             return
     _FollowedLoop(m, node, [], None, alike=True).follow([again, again], endless=isinstance(node.test, ast.Constant))
