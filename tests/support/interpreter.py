@@ -174,6 +174,10 @@ def _forget(environment: Mapping[str, str]) -> None:
     for library, seed in (("torch", lambda module: module.seed()), ("numpy", lambda module: module.random.seed())):
         if library in sys.modules:
             seed(sys.modules[library])
+    if (torch := sys.modules.get("torch")) is not None:
+        # At its first use torch makes the pool of its threads anew in a process that was forked: of two threads that
+        # come at once, as those of `DataParallel`, the second would find none.
+        torch.set_num_threads(torch.get_num_threads())
 
 
 def _of_library(module: ModuleType) -> bool:
