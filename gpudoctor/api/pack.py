@@ -213,6 +213,7 @@ from gpudoctor.lint.questions.devices_compared import asked_gpu as asked_gpu
 from gpudoctor.lint.questions.devices_compared import certain_device as certain_device
 from gpudoctor.lint.questions.devices_compared import current_gpu as current_gpu
 from gpudoctor.lint.questions.devices_compared import device_called as device_called
+from gpudoctor.lint.questions.devices_compared import device_choices as device_choices
 from gpudoctor.lint.questions.devices_compared import devices_differ as devices_differ
 from gpudoctor.lint.questions.devices_compared import devices_managed as devices_managed
 from gpudoctor.lint.questions.devices_compared import first_gpu as first_gpu

@@ -52,11 +52,16 @@ def first_gpu(named: Device | None = None) -> Device:
     return Device("cuda", Const(0), named.place if named is not None else None)
 
 
+def device_choices(program: Program) -> list[DeviceUsed]:
+    """The calls that make a GPU the current one."""
+    return [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
+
+
 def with_number(program: Program, event: Event, device: Device | None) -> Device | None:
     """The device at an event with its number: `cuda` is the first GPU as long as nobody chooses another."""
     if device is None or device.index is not None or device.type != "cuda":
         return device
-    chosen = [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
+    chosen = device_choices(program)
     if not chosen:
         return first_gpu(device)
     # Chosen once and for all before anything is moved: each `cuda` means that one.

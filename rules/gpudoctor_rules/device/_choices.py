@@ -12,7 +12,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.questions.devices_compared import current_gpu
+from gpudoctor.lint.questions.devices_compared import current_gpu, device_choices
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Code, Imported
 from gpudoctor.lint.repair.snippets import own_gpu
@@ -66,7 +66,7 @@ def _is_chosen_own(program: Program, wrap: Wrap, device: Value) -> bool:
     """`cuda` of a rank that has made its own GPU the current one before, whatever else was chosen on the way."""
     if not current_gpu(device):
         return False
-    before = [each for each in choices(program) if each.order < wrap.order and each.purpose == "set_device"]
+    before = [each for each in device_choices(program) if each.order < wrap.order and each.purpose == "set_device"]
     return bool(before) and all(_own(each.device) for each in before)
 
 
@@ -76,7 +76,7 @@ def may_have_chosen(program: Program, event: Event) -> bool:
     if any(escape.order < event.order for escape in _unread(program)):
         return True
     # Wherever it stands: the order of calls in other files is not always known.
-    return bool(choices(program)) or any(init.binds_device for init in program.events(InitGroup))
+    return bool(device_choices(program)) or any(init.binds_device for init in program.events(InitGroup))
 
 
 def _unread(program: Program) -> Iterator[Escape]:
@@ -85,11 +85,6 @@ def _unread(program: Program) -> Iterator[Escape]:
     group = next((each.order for each in program.events(InitGroup)), None)
     found = (each for each in program.events(Escape) if each.may_choose_gpu or group is None or each.order < group)
     return (escape for escape in found if not program.by_one_process(escape))
-
-
-def choices(program: Program) -> list[DeviceUsed]:
-    """The calls that make a GPU the current one."""
-    return [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
 
 
 def overruled(program: Program, choice: DeviceUsed) -> bool:
@@ -110,7 +105,9 @@ def may_have_chosen_before(program: Program, event: Event) -> bool:
     wrapped = min((wrap.order for wrap in on_own_gpus(program)), default=event.order)
     if any(escape.order < min(event.order, wrapped) for escape in _unread(program)):
         return True
-    before = any(used.order < event.order and not used.condition.excludes(event.condition) for used in choices(program))
+    before = any(
+        used.order < event.order and not used.condition.excludes(event.condition) for used in device_choices(program)
+    )
     return before or any(init.binds_device for init in program.events(InitGroup))
 
 

@@ -38,11 +38,11 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, InitGroup
-from gpudoctor.lint.questions.devices_compared import current_gpu, several_choose
+from gpudoctor.lint.questions.devices_compared import current_gpu, device_choices, several_choose
 from gpudoctor.lint.repair.repair import After, Before, MoveUp, Repair
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
-from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_have_chosen_before, one_visible
+from gpudoctor_rules.device._choices import by_all, choose_own, may_have_chosen_before, one_visible
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
 
 
@@ -67,7 +67,7 @@ class DeviceNeverSet(Rule):
         event = next((event for event in found if not _guessed(event)), found[0] if found else None)
         if event is None:
             return
-        later = next((used for used in choices(program) if used.order > event.order), None)
+        later = next((used for used in device_choices(program) if used.order > event.order), None)
         choice = "no rank has chosen its own yet" if later else "no rank ever chooses its own"
         yield self.found(
             at=event.location,
