@@ -1,4 +1,7 @@
-"""What Python writes where a signal ends its process: which one, and where each thread stood."""
+"""What Python writes where a signal ends its process: which one, and where each thread stood.
+
+Of SIGTERM it only writes where they stood.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ Frames = list[tuple[str, int, str]]
 
 def fatal_of(text: str) -> tuple[str, Frames] | None:
     """The signal, and the calls of the thread that met it; where that was none of Python, of the one that runs the
-    program."""
+    program. The signal is empty where Python does not name it."""
     signal = _SIGNAL.search(text)
-    if signal is None:
-        return None
     begins = list(_THREAD.finditer(text))
+    if signal is None and not begins:
+        return None
     ends = [each.start() for each in begins[1:]] + [len(text)]
     threads = [(each["current"], _frames(text[each.end() : end])) for each, end in zip(begins, ends, strict=False)]
     of_program = (frames for _, frames in threads if frames and frames[0][2] == "<module>")
     frames = next((frames for current, frames in threads if current.startswith("C")), None)
-    return signal["signal"].strip(), frames or next(of_program, [])
+    return signal["signal"].strip() if signal else "", frames or next(of_program, [])
 
 
 def _frames(text: str) -> Frames:

@@ -19,8 +19,9 @@ from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, children, de
 from gpudoctor.record import dataclass, replace
 from gpudoctor.run.protocol import ANSWER, ENOUGH, HEARD, QUESTION
 from gpudoctor.run.ras import ranks_apart
-from gpudoctor.run.recording import StackFrame, Waiting
+from gpudoctor.run.recording import Waiting
 from gpudoctor.run.recording.call_counts import RecordedCollective
+from gpudoctor.run.recording.process_ends import StackFrame, waits_for_others
 from gpudoctor.run.recording_reader import collective_of, frames_of, lines_of
 from gpudoctor.run.tcp_bytes import received_by
 from gpudoctor.run.unresponsive import stack_of
@@ -58,17 +59,6 @@ _IDLE, _MOVED = 0.03, 1 << 20
 moves some kilobytes."""
 NO_ANSWER = "does not answer"
 """Of a rank that is there: some call does not let Python go on."""
-_WAITING_IN = (
-    "torch/distributed/distributed_c10d.py",
-    "torch/distributed/rendezvous.py",
-    "torch/distributed/utils.py",
-    "torch/autograd/graph.py",
-    "torch/nn/parallel/distributed.py",
-    "torch/distributed/_functional_collectives.py",
-)
-"""Files of torch in which a rank waits for others: a backward waits in the collectives of DDP."""
-_ON_THE_WAY = ("torch/_ops.py", "torch/_library/")
-"""Files through which collectives go that are operators, as those of sharded parameters."""
 
 
 @dataclass
@@ -407,7 +397,7 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     started = next((collective_of(entry) for entry in answer["collectives"] if not entry["done"]), None)
     # NCCL's collectives are queued, and their rank goes on until it asks for a value: it waits there, in its own code.
     old = started is not None and answer["at"] - started.began > _OLD
-    inside = _waits(stack)
+    inside = waits_for_others(stack)
     here = _standing(rank, stack, started if inside or old else None, waits=inside or old)
     done = [each for each in answer["collectives"] if each["done"]]
     return replace(
@@ -435,7 +425,7 @@ def standing_from_outside(rank: int, stack: Sequence[object], state: str) -> Wai
     """Where a rank is that nobody can ask, by its stack and the letter that the kernel gives its state."""
     frames = frames_of(stack)
     silence = "has ended" if not state else "is stopped" if state in "Tt" else ""
-    return _standing(rank, frames, None, waits=_waits(frames), silence=silence)
+    return _standing(rank, frames, None, waits=waits_for_others(frames), silence=silence)
 
 
 def _standing(
@@ -449,13 +439,6 @@ def _standing(
     own = next((frame for frame in stack if frame.own), None)
     place, function = (own.location, own.function) if own else (None, "")
     return Waiting(rank, place, function, collective, stack, waits, silence)
-
-
-def _waits(stack: Sequence[StackFrame]) -> bool:
-    """The rank is inside of torch's code for several processes, and has called nothing from there."""
-    paths = (frame.location.path.replace(os.sep, "/") for frame in stack)
-    first = next((path for path in paths if not any(part in path for part in _ON_THE_WAY)), "")
-    return any(part in first for part in _WAITING_IN)
 
 
 def _mute(found: Sequence[Waiting], resting: set[int]) -> bool:

@@ -14,7 +14,8 @@ from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.record import dataclass
 from gpudoctor.run.going_on import gone_on
 from gpudoctor.run.hang_verdict import verdict_of
-from gpudoctor.run.recording import Crash, Process, Recording, Waiting
+from gpudoctor.run.recording import Process, Recording, Waiting
+from gpudoctor.run.recording.process_ends import Crash
 from gpudoctor.run.untried import untried
 
 _REFUSED = 2
@@ -209,12 +210,15 @@ def _gone(recording: Recording) -> str:
     left = {each.rank: each.left for each in silent if each.left is not None and each.rank is not None}
     over = [each.rank for each in silent if each.over and each.rank is not None and each.rank not in left]
     dead = [each.rank for each in silent if not each.over and each.rank is not None and each.fatal is None]
+    stopped = [each.rank for each in silent if each.rank in dead and each.terminated is not None]
     told = [f"{recording.named([rank])} had left by `sys.exit` at {at.path}:{at.line}." for rank, at in left.items()]
     told += [f"{recording.named(over)} had reached the end of its program."] if over else []
     if dead and recording.told_to_end is not None:
         went_on = {each.rank for each in gone_on(recording)}.issuperset(dead)
         how = "killed before, for it went on after SIGTERM" if went_on else "ended before, as SIGTERM told it to"
         told.append(f"{recording.named(dead)} had {'been ' if went_on else ''}{how}.")
+    elif dead and dead == stopped:
+        told.append(f"{recording.named(dead)} had been ended by SIGTERM, which launchers send when a rank has failed.")
     elif dead:
         how = (
             "killed from outside (`dmesg` shows whether memory ran out), by gloo, which met another collective, or by "

@@ -17,8 +17,9 @@ from gpudoctor.record import replace
 from gpudoctor.run.fatal_stacks import fatal_of
 from gpudoctor.run.places import is_own
 from gpudoctor.run.protocol import FATAL
-from gpudoctor.run.recording import Crash, Fatal, Pass, Process, Recording, StackFrame
+from gpudoctor.run.recording import Pass, Process, Recording
 from gpudoctor.run.recording.call_counts import RecordedCollective, RecordedOption
+from gpudoctor.run.recording.process_ends import Crash, Fatal, StackFrame, Terminated
 
 T = TypeVar("T")
 JsonLine = dict[str, Any]
@@ -79,13 +80,14 @@ def _tells(process: Process) -> bool:
     return bool(process.crash or process.steps or process.groups or process.seeds or process.refused)
 
 
-def _fatal(path: Path) -> Fatal | None:
+def _ended_by_signal(path: Path) -> Fatal | Terminated | None:
     """The signal that ended the process, as Python tells it."""
     told = fatal_of(_text(str(path)))
     if told is None:
         return None
     signal, frames = told
-    return Fatal(signal, frames_of([[*frame, is_own(frame[0])] for frame in frames]))
+    stood = frames_of([[*frame, is_own(frame[0])] for frame in frames])
+    return Fatal(signal, stood) if signal else Terminated(stood)
 
 
 def lines_of(path: Path) -> Iterator[JsonLine]:
@@ -170,6 +172,7 @@ def _process(lines: list[JsonLine], folder: Path) -> Process | None:
     launch = first.get("launch", {})
     over = told.of("over")[-1] if told.of("over") else None
     faults = [f"{each['instrument']}: {each['error']} ({each['where']})" for each in told.of("fault")]
+    ended = _ended_by_signal(folder / FATAL.format(pid=first["pid"]))
     process = Process(
         pid=first["pid"],
         parent=first["parent"],
@@ -197,7 +200,8 @@ def _process(lines: list[JsonLine], folder: Path) -> Process | None:
         counted=max((line.get(_COUNTED.get(line["kind"], "step"), 0) for line in lines), default=0),
         over=over is not None,
         left=_place(over["left"]) if over and over["left"] else None,
-        fatal=_fatal(folder / FATAL.format(pid=first["pid"])),
+        fatal=ended if isinstance(ended, Fatal) else None,
+        terminated=ended if isinstance(ended, Terminated) else None,
         cost=over["cost"] if over else max((line["cost"] for line in told.of("step")), default=0.0),
     )
     return replace(process, faults=(*faults, *told.wrong))

@@ -10,7 +10,8 @@ from gpudoctor.run.going_on import GoneOn, gone_on
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.outcome import Watched
 from gpudoctor.run.overlap import Overlap, overlap, why_no_overlap
-from gpudoctor.run.recording import Crash, Process, Waiting
+from gpudoctor.run.recording import Process, Waiting
+from gpudoctor.run.recording.process_ends import Crash
 from gpudoctor.run.timing import RankTime, samples_per_second, times_of, tokens_per_second
 from gpudoctor.run.untried import first_crash, untried
 

@@ -9,7 +9,8 @@ import re
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
-from gpudoctor.run.recording import Crash, Recording
+from gpudoctor.run.recording import Recording
+from gpudoctor.run.recording.process_ends import Crash
 
 _LIBRARY = r"(lib(?:cuda|cudart|cublas|cublasLt|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvToolsExt)\.so[\w.]*)"
 _TELLING = (

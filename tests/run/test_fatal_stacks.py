@@ -24,3 +24,10 @@ def test_the_thread_that_runs_the_program_is_told(program: str) -> None:
 def test_a_file_that_is_empty_or_cut_off_tells_less() -> None:
     assert fatal_of("") is None
     assert fatal_of("Fatal Python error: Segmentation fault\n\nThread 0x00") == ("Segmentation fault", [])
+
+
+def test_of_sigterm_python_tells_only_where_the_process_stood() -> None:
+    assert fatal_of(PROGRAM.replace("Thread", "Current thread")) == (
+        "",
+        [("/job/train.py", 9, "<module>"), ("/lib/dist.py", 3, "all_reduce")],
+    )

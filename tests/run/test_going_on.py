@@ -3,7 +3,8 @@
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import replace
 from gpudoctor.run.going_on import gone_on, in_words
-from gpudoctor.run.recording import Crash, OnSigterm, Process, Recording, Step
+from gpudoctor.run.recording import OnSigterm, Process, Recording, Step
+from gpudoctor.run.recording.process_ends import Crash
 
 
 def stepping(rank: int, until: float, **more: object) -> Process:

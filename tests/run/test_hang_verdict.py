@@ -14,8 +14,9 @@ from gpudoctor.run.hang_verdict import HangKind, verdict_of
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Follower, Order, judged
 from gpudoctor.run.outcome import Watched, hangs_untold, where
-from gpudoctor.run.recording import Recording, StackFrame, Waiting
+from gpudoctor.run.recording import Recording, Waiting
 from gpudoctor.run.recording.call_counts import RecordedCollective
+from gpudoctor.run.recording.process_ends import StackFrame
 
 HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 

@@ -9,8 +9,9 @@ from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules, load
 from gpudoctor.run.outcome import unexplained
-from gpudoctor.run.recording import Crash, Failure, Fatal, Process, Recording, StackFrame, Step
+from gpudoctor.run.recording import Failure, Process, Recording, Step
 from gpudoctor.run.recording.call_counts import Subgroup
+from gpudoctor.run.recording.process_ends import Crash, Fatal, StackFrame, Terminated
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, watch
 
@@ -143,6 +144,12 @@ def test_who_ended_at_a_signal_of_ours_was_not_killed_for_memory(at: float | Non
     assert how in unexplained(replace(_crashed(PEER), told_to_end=at))
 
 
+def test_who_was_ended_by_its_launcher_was_not_killed_for_memory() -> None:
+    run = _crashed(PEER)
+    ended = replace(run.ranks[1], terminated=Terminated((StackFrame(PLACE, "main", own=True),)))
+    assert "Rank 1 had been ended by SIGTERM, which launchers" in unexplained(replace(run, ranks=(run.ranks[0], ended)))
+
+
 def test_who_went_on_after_the_signal_was_killed_for_it() -> None:
     run = _crashed(PEER)
     steps = tuple(replace(run.ranks[0].steps[0], number=number, at=7.0 + number) for number in range(1, 30))
@@ -165,6 +172,19 @@ def test_a_rank_that_caught_the_loss_of_another_did_not_wait_where_it_ended() ->
     assert list(sizes.in_run(left)) == []
     (found,) = rounds.in_run(left)
     assert "rank 0 in the averaging of gradients" in found.message
+
+
+@pytest.mark.parametrize(("inside", "waits"), [("autograd/graph.py", True), ("nn/modules/linear.py", False)])
+def test_a_rank_that_its_launcher_ended_before_it_missed_the_other(inside: str, waits: bool) -> None:
+    """It stood in the backward, which is a wait, or computed."""
+    own = StackFrame(PLACE, "main", own=True)
+    stood = Terminated((own, StackFrame(Location(f"/lib/torch/{inside}", 3), "run", own=False)))
+    aborted = Fatal("Aborted", (StackFrame(Location("train.py", 40, 5), "main", own=True),))
+    run = _made()
+    run = replace(run, ranks=(replace(run.ranks[0], terminated=stood), replace(run.ranks[1], fatal=aborted)), status=1)
+    rule = load(next(card for card in find_rules().cards if card.code == "GPU503"))
+    found = [each.message for each in rule.in_run(replace(run, suspected=frozenset({"GPU503"})))]
+    assert ["rank 0 in the averaging of gradients" in each for each in found] == [True] * waits
 
 
 def test_a_wait_in_a_helper_is_told_where_lint_finds_it() -> None:

@@ -6,8 +6,9 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.registry import find_rules, load
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import judged
-from gpudoctor.run.recording import Crash, Process, RecordedWrap, Recording, StackFrame, Step
+from gpudoctor.run.recording import Process, RecordedWrap, Recording, Step
 from gpudoctor.run.recording.call_counts import RecordedCollective
+from gpudoctor.run.recording.process_ends import Crash, StackFrame
 
 HERE = Location("train.py", 7)
 WRAP = RecordedWrap("DistributedDataParallel", 70, 71, "Net", False, 4, ("cpu",), HERE)

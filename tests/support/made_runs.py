@@ -7,19 +7,9 @@ from functools import cache
 from gpudoctor.diagnostic import Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.run.outcome import CLEARED, CONFIRMED, NOT_REACHED, Suspicion, Watched
-from gpudoctor.run.recording import (
-    Crash,
-    Exposed,
-    ParameterCheck,
-    Pass,
-    Process,
-    RecordedOptimizer,
-    Recording,
-    StackFrame,
-    Step,
-    Waiting,
-)
+from gpudoctor.run.recording import Exposed, ParameterCheck, Pass, Process, RecordedOptimizer, Recording, Step, Waiting
 from gpudoctor.run.recording.call_counts import RecordedCollective
+from gpudoctor.run.recording.process_ends import Crash, StackFrame
 
 SCRIPT = "train.py"
 SOURCE = """import torch

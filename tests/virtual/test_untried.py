@@ -8,7 +8,8 @@ from gpudoctor.cli.run_report import in_one_line, report
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
 from gpudoctor.run.outcome import Watched
-from gpudoctor.run.recording import Crash, Recording
+from gpudoctor.run.recording import Recording
+from gpudoctor.run.recording.process_ends import Crash
 from gpudoctor.run.untried import untried
 from tests.support import made_runs
 from tests.support.installs import require_torch

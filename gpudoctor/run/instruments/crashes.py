@@ -7,6 +7,7 @@ import contextlib
 import faulthandler
 import functools
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -46,12 +47,14 @@ def watch(state: State) -> None:
 
 def _watch_signals(folder: str) -> None:
     """Have Python write its stacks into a file of ours where a signal ends the process: so gloo ends a rank that meets
-    another collective than its own."""
+    another collective than its own, and the launcher then the others, which may not have missed it yet."""
     if faulthandler.is_enabled():
         # Somebody wants them elsewhere.
         return
     file = os.open(os.path.join(folder, FATAL.format(pid=os.getpid())), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     faulthandler.enable(file)
+    if sys.platform != "win32" and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        faulthandler.register(signal.SIGTERM, file, chain=True)
     ours = os.fstat(file)
 
     def turned_away() -> None:
@@ -132,9 +135,9 @@ def _tell(
     # Whoever was told to end has not failed; torch's launcher makes an error of that.
     if issubclass(kind, (KeyboardInterrupt, SystemExit)) or kind.__name__ == "SignalException":
         return
-    frames = [
-        [frame.filename, frame.lineno, frame.name, is_own(frame.filename)] for frame in traceback.extract_tb(trace)
-    ]
+    # Without the text of each line: until that is read, a launcher has ended the process for the rank that it missed.
+    calls = ((frame.f_code, line) for frame, line in traceback.walk_tb(trace))
+    frames = [[code.co_filename, line, code.co_name, is_own(code.co_filename)] for code, line in calls]
     text = str(error)[:4000]
     state.write(
         "crash",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import permutations
 
 from gpudoctor.diagnostic import Finding, Location
-from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK, meaning_of
-from gpudoctor.logs.error_texts.error_text import FailureRole
+from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK
 from gpudoctor.record import dataclass, replace
 from gpudoctor.run.recording.call_counts import (
     Again,
@@ -38,103 +36,13 @@ from gpudoctor.run.recording.framework_facts import (
     SharedAgain,
 )
 from gpudoctor.run.recording.model_facts import Hidden, LayersCutUp, Norms, Search
+from gpudoctor.run.recording.process_ends import STATES, Crash, Fatal, StackFrame, Terminated, is_inside_of
 from gpudoctor.run.recording.random_facts import GeneratorStates, RecordedSplit, Seed
 
-_SENTENCE = 200
 _METRIC = 64
 """Numbers that a metric has at most."""
 _NO_METRIC = ("all_to_all", "alltoall", "reduce_scatter", "_reduce_scatter")
 """How no metric is computed, of whatever size."""
-
-
-@dataclass(frozen=True)
-class StackFrame:
-    """One call of a stack: where, in which function, and whether that is the user's own code."""
-
-    location: Location
-    function: str
-    own: bool
-
-
-def _innermost_own(frames: Sequence[StackFrame]) -> Location | None:
-    return next((frame.location for frame in reversed(frames) if frame.own), None)
-
-
-_STATES = ("torch/distributed/checkpoint/", "state_dict_utils.py", "_optim_utils.py", "zero_redundancy_optimizer.py")
-"""Files, or folders, of torch through which parts of a state are asked for."""
-
-
-def _is_inside_of(files: Sequence[str], innermost_first: Iterable[StackFrame]) -> bool:
-    inner = itertools.takewhile(lambda frame: not frame.own, innermost_first)
-    return any(part in frame.location.path for frame in inner for part in files)
-
-
-@dataclass(frozen=True)
-class Crash:
-    """An exception that nobody caught. `frames` are outermost first; `step` counts the steps made before."""
-
-    type: str
-    text: str
-    step: int
-    frames: tuple[StackFrame, ...]
-    near_group: bool = False
-    """The files of the user's code in which it happened call `init_process_group` somewhere."""
-    at: float = 0.0
-    of_child: bool = False
-    """In a process of `multiprocessing`: its parent may end well all the same."""
-    trainable: tuple[tuple[int, int], ...] = ()
-    """Each wrapper, and how many of its parameters were trainable then."""
-
-    @property
-    def summary(self) -> str:
-        """Its type and the first sentence of its text; of a traceback that was handed on, the error at its end."""
-        text = self.text.strip().rpartition("\n")[2] if "\nTraceback (most recent" in self.text else self.text
-        sentence = " ".join(text.split()).partition(". ")[0]
-        return f"{self.type}: {sentence if len(sentence) <= _SENTENCE else sentence[:_SENTENCE] + ' ...'}"
-
-    @property
-    def lost_connection(self) -> bool:
-        """Another rank had gone: gloo notices that, where NCCL waits."""
-        meaning = meaning_of(f"{self.type}: {self.text}")
-        return meaning is not None and meaning.role is FailureRole.PEER
-
-    @property
-    def asks_for_state(self) -> bool:
-        """The program had called what puts a sharded state together."""
-        return _is_inside_of(_STATES, reversed(self.frames))
-
-    def through(self, file: str) -> bool:
-        """It came through a file of this name."""
-        return any(frame.location.path.endswith(file) for frame in self.frames)
-
-    @property
-    def raised_in(self) -> str:
-        """The file whose line raised it; of a traceback that was handed on, the one at its end."""
-        _, handed_on, rest = self.text.rpartition('File "')
-        return rest.partition('"')[0] if handed_on else self.frames[-1].location.path if self.frames else ""
-
-    @property
-    def place(self) -> Location | None:
-        """The innermost line of the user's own code."""
-        return _innermost_own(self.frames)
-
-
-@dataclass(frozen=True)
-class Fatal:
-    """A signal that ended a process, in Python's words, and where it stood. `frames` are outermost first."""
-
-    signal: str
-    frames: tuple[StackFrame, ...]
-
-    @property
-    def aborts(self) -> bool:
-        """Native code has ended it, as gloo does with a rank that meets another collective than its own."""
-        return self.signal == "Aborted"
-
-    @property
-    def place(self) -> Location | None:
-        """The innermost line of the user's own code."""
-        return _innermost_own(self.frames)
 
 
 @dataclass(frozen=True)
@@ -473,6 +381,7 @@ class Process:
     left: Location | None = None
     """Where it did so by `sys.exit`."""
     fatal: Fatal | None = None
+    terminated: Terminated | None = None
     cost: float = 0.0
     faults: tuple[str, ...] = ()
 
@@ -569,7 +478,7 @@ class Waiting:
     @property
     def asks_for_state(self) -> bool:
         """The program has called what puts a sharded state together."""
-        return _is_inside_of(_STATES, self.stack)
+        return is_inside_of(STATES, self.stack)
 
     @property
     def brings_another_size(self) -> bool:
@@ -580,7 +489,7 @@ class Waiting:
     @property
     def loads(self) -> bool:
         """It waits for the workers of a loader."""
-        return _is_inside_of(("torch/utils/data/dataloader.py",), self.stack)
+        return is_inside_of(("torch/utils/data/dataloader.py",), self.stack)
 
     @property
     def asks_somebody(self) -> bool:

@@ -10,8 +10,9 @@ from gpudoctor.record import dataclass
 from gpudoctor.rule import Findings, Recording, Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Crash, Pass, Process, StackFrame, Waiting
+    from gpudoctor.run.recording import Pass, Process, Waiting
     from gpudoctor.run.recording.call_counts import RecordedCollective
+    from gpudoctor.run.recording.process_ends import Crash, StackFrame, Terminated
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
@@ -122,16 +123,17 @@ def of_unlike_sizes(recording: Recording) -> Iterator[tuple[Location, str]]:
 
 def _ended_for_its_size(recording: Recording) -> Iterator[tuple[Location, str]]:
     """Gloo has ended ranks, and the others missed them in the call in which these stood."""
-    crashes = [crash for _, crash in recording.crashes()]
-    dead = [each for each in recording.ranks if each.crash is None and not each.over]
-    if not crashes or not dead or not all(crash.lost_connection for crash in crashes):
+    lost = _lost(recording)
+    dead = [each for each in _gone(recording) if not each.over]
+    if not lost or not dead:
         return
-    if any(each.missed_another_at not in (None, crash.place) for each, crash in recording.crashes()):
+    if any(rank.missed_another_at not in (None, end.place) for rank, end in lost):
         # It had gone on from where the other one was missed.
         return
     ends = [each.fatal for each in dead if each.fatal is not None]
     places = [end.place for end in ends if end.place is not None]
-    missed, where = crashes[0], crashes[0].place
+    (_, missed), *_ = lost
+    where = missed.place
     if where is None or _kind(missed.frames[::-1]) != COLLECTIVE or not all(end.aborts for end in ends):
         return
     if {*places} <= {where} and (len(places) == len(dead) or UNLIKE_SIZES in recording.suspected):
@@ -151,19 +153,17 @@ def of_unlike_dtypes(recording: Recording) -> Iterator[tuple[Location, str]]:
 
 def _torn(recording: Recording) -> Stuck | None:
     """Gloo ends a rank that meets another collective than its own, and the others lose their connection to it, as they
-    do to one that has come to its end."""
-    gone = [each for each in recording.ranks if each.crash is None]
-    lost = [(each, crash) for each in recording.ranks if (crash := each.crash) is not None and crash.lost_connection]
-    # Who raised something else than that is missed by the others for it.
-    if not gone or not lost or any(not crash.lost_connection for _, crash in recording.crashes()):
+    do to one that has come to its end; or their launcher ends them before."""
+    gone, lost = _gone(recording), _lost(recording)
+    if not gone or not lost:
         return None
-    rank, crash = lost[0]
-    if crash.place is None or crash.asks_for_state:
+    rank, end = lost[0]
+    if end.place is None or end.asks_for_state:
         return None
     if not _suspected(recording):
-        return _ended_early(rank, crash, gone)
-    waited = (_kind(crash.frames[::-1]), rank, crash.place)
-    if (missed := rank.missed_another_at) is not None and missed != crash.place:
+        return _ended_early(rank, end, gone)
+    waited = (_kind(end.frames[::-1]), rank, end.place)
+    if (missed := rank.missed_another_at) is not None and missed != end.place:
         waited = (BACKWARD if missed == rank.backward else COLLECTIVE, rank, missed)
     dead = [each for each in gone if not each.over]
     ends = [(each, each.fatal) for each in dead if each.fatal is not None]
@@ -178,7 +178,27 @@ def _torn(recording: Recording) -> Stuck | None:
     return Stuck(_code(waited[0], recording), waited[2], message, _left_by_exit(gone), _last_calls(rank))
 
 
-def _ended_early(rank: Process, crash: Crash, gone: Sequence[Process]) -> Stuck | None:
+def _gone(recording: Recording) -> list[Process]:
+    """Ranks that ended by themselves, or for what they met, and raised nothing."""
+    return [each for each in recording.ranks if each.crash is None and each.terminated is None]
+
+
+def _lost(recording: Recording) -> list[tuple[Process, Crash | Terminated]]:
+    """The ranks that waited for others when these had gone, and how they ended; none where one raised something else,
+    for which the others miss it."""
+    if any(not crash.lost_connection for _, crash in recording.crashes()):
+        return []
+    aborted = any(each.fatal is not None and each.fatal.aborts for each in _gone(recording))
+    ends: list[tuple[Process, Crash | Terminated]] = []
+    for rank in recording.ranks:
+        if rank.crash is not None:
+            ends.append((rank, rank.crash))
+        elif aborted and rank.terminated is not None and rank.terminated.waited:
+            ends.append((rank, rank.terminated))
+    return ends
+
+
+def _ended_early(rank: Process, crash: Crash | Terminated, gone: Sequence[Process]) -> Stuck | None:
     """Of ranks that came to their end by themselves it is known what they did last, and of those that gloo has ended
     that they had left the loop of the others."""
     kind = _kind(crash.frames[::-1])
@@ -227,7 +247,7 @@ def _own_calls(stack: Iterable[StackFrame]) -> tuple[Location, ...]:
 
 def _last_calls(rank: Process) -> tuple[Location, ...]:
     """Those of the program in which the rank ended, the innermost first."""
-    end = rank.crash or rank.fatal
+    end = rank.crash or rank.fatal or rank.terminated
     return _own_calls(end.frames[::-1]) if end is not None else ()
 
 

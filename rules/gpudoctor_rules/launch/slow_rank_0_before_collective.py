@@ -41,7 +41,8 @@ from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules._error_texts import GLOO_TIMEOUT, NCCL_TIMEOUT
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Crash, Pass, Process
+    from gpudoctor.run.recording import Pass, Process
+    from gpudoctor.run.recording.process_ends import Crash
 
 
 REMEDY = "Shard the pass over the ranks, or give `init_process_group` a `timeout`."
