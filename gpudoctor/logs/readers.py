@@ -404,14 +404,16 @@ class LogReader:
             if tells or self._tracebacks.busy:
                 by = self._tracebacks.whose(spoken.by, spoken.text, at)
                 if tells or self._tracebacks.follows(by):
-                    yield from self._tracebacks.feed(by, spoken.text, at)
+                    for crash in self._tracebacks.feed(by, spoken.text, at):
+                        yield from self._ray.ends_in(crash)
             yield from self._stacks.feed(spoken.by, spoken.text, at)
             if tells and (self._tracebacks.busy or self._stacks.busy):
                 # These are some lines long, and several processes may write at once.
                 following = _FOLLOWING
             if tells or self._stack is not None or self._listing:
                 yield from self._other(spoken, at)
-        yield from self._tracebacks.end()
+        for crash in self._tracebacks.end():
+            yield from self._ray.ends_in(crash)
         yield from self._stacks.end()
         yield from self._stack_closed()
         yield from self._summary.closed()

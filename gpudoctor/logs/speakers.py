@@ -50,7 +50,7 @@ _FRONTS = (
     # Kept as a comment.
     re.compile(r"#\s{1,3}(?=\[rank\d|\[\d{4}-|Traceback \(most|  File \"|[\w.]+(?:Error|Exception): )"),
     # Notebooks that ran on Kaggle: seconds, and the number of the line.
-    re.compile(r"\d+\.\d+s\s+\d+\s(?=\S|  )"),
+    re.compile(r"\d+\.\d+s\s+\d+\s(?=\S|  |$)"),
     # A launcher that repeats what its processes print.
     re.compile(r"std(?:err|out): "),
     # Kubernetes, Docker and log collectors.

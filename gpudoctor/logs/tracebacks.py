@@ -69,6 +69,7 @@ _ENDS = re.compile(
     r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d(?:/\d{4})?[ T]\d\d:\d\d|"
     r"\S+\.py:\d+: \w*Warning: |Exception in thread |Process \S+:\s*$|\(raylet|Set the environment variable HYDRA_FULL|"
     r"\S+:\d+:\d+ \[\d+\] NCCL |(?:\([\w-]+\) )?[\w-]+@[\w-]+:\S*[$#] |"
+    r"\[\d\d:\d\d:\d\d\] +[A-Z]{4,} |"
     r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"
 )
 _OF_LAUNCHER = re.compile(r"(?:[EWI]\d{4} |(?:ERROR|WARNING):|\[\d{4}-).*torch[/.]distributed[/.]elastic")

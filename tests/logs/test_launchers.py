@@ -111,6 +111,18 @@ def test_whoever_started_the_launcher_raises_an_error_of_its_own(tmp_path: Path)
     assert (first.by.local_rank, first.place.path, first.text) == (1, "/job/train.py", "KeyError: 'label'")
 
 
+def test_a_notebook_ends_after_the_launcher_that_it_has_started(tmp_path: Path) -> None:
+    """The program says its chain once more without its rank; no file of the user's is called by the notebook."""
+    begin = "Traceback (most recent call last):\n"
+    handled = "During handling of the above exception, another exception occurred:"
+    chain = f"{begin}OSError: [Errno 28] No space left on device\n\n{handled}\n\n{TRACEBACK}"
+    ended = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 1 (pid: 178) of"
+    tool = '  File "/opt/site-packages/papermill/iorw.py", line 215, in write\n    f.write(buf)\nOSError: no\n'
+    text = f"{chain}{prefixed('[rank1]: ', chain)}{ended}\n{begin}{tool}"
+    found = read(tmp_path, "".join(f"704.7s\t{at}\t{line}\n" for at, line in enumerate(text.splitlines(), 1)))
+    assert (found.first.by.rank, found.first.place.line, found.following) == (1, 20, ())
+
+
 def test_whoever_started_the_launcher_is_cut_off(tmp_path: Path) -> None:
     ended = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 178) of"
     starter = 'Traceback (most recent call last):\n  File "/job/start.py", line 8, in main\n    launch(command)\n'

@@ -204,6 +204,12 @@ WORKERS = (
             "Worker IP address: 10.0.0.2 Worker port: 1 Worker PID: 913",
             2,
         ),
+        (
+            f"{WORKERS}ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+            "\tclass_name: RayTrainWorker\n\tpid: 912\n\tnamespace: 8789\n\tip: 10.0.0.2\nThe actor is dead: "
+            "Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error.",
+            1,
+        ),
     ],
 )
 def test_workers_of_ray_that_are_named_by_their_process(text: str, rank: int | None, tmp_path: Path) -> None:

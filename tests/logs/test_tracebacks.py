@@ -57,8 +57,10 @@ def test_a_traceback_in_a_box(tmp_path: Path) -> None:
         "│ ❱ 33 │   │   loss = step(batch)                                      │\n"
         "╰──────────────────────────────────────────────────────────────────────╯\n"
         "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+        "[15:58:29] WARNING  Sending process 197 closing signal SIGTERM      api.py:699\n"
     )
     first = read(tmp_path, boxed).first
+    assert first.text == "RuntimeError: CUDA error: uncorrectable ECC error encountered"
     assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 33, "main")
     assert "has failed" in (first.meaning.means if first.meaning else "")
 
