@@ -55,7 +55,7 @@ class Probe(Command):
             "--timeout",
             metavar="SECONDS",
             type=at_least(1),
-            help="after so long a stage counts as hung, the start after 30 s at least; default: by stage",
+            help="after so long a stage, or the start, counts as hung; default: by stage",
         )
         add(
             "--output-format",

@@ -21,7 +21,6 @@ _LOOKS = {
     Verdict.SKIPPED: "dim",
 }
 _NAMES = 26
-_OTHERS = (Verdict.INCONCLUSIVE, Verdict.SKIPPED)
 
 
 def summary(report: ProbeReport, style: Style) -> Iterator[str]:
@@ -33,7 +32,7 @@ def summary(report: ProbeReport, style: Style) -> Iterator[str]:
         yield ""
         yield from _table(report.steps, style)
     yield ""
-    yield from _checks(report.checks, style)
+    yield from _checks(report, style)
     yield ""
     if report.comparison is not None:
         yield from changes(report.comparison, style)
@@ -95,20 +94,15 @@ def _figures(row: StepResult) -> str:
     return f"{time:>10}{speed:>12}{gain:>10}{share:>11}"
 
 
-def _checks(checks: Iterable[Check], style: Style) -> Iterator[str]:
-    every = list(checks)
-    # What was skipped, or never reached, for one reason is one line.
-    bare = [check for check in every if check.verdict in _OTHERS and not (check.remedy or check.expectation)]
+def _checks(report: ProbeReport, style: Style) -> Iterator[str]:
     for verdict in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.WARN, Verdict.FAIL):
-        for check in every:
-            if check.verdict is verdict and check not in bare:
+        for check in report.checks:
+            if check.verdict is verdict and check not in report.not_judged.get((verdict, check.reason), ()):
                 yield from _check(check, style)
-    alike: dict[tuple[Verdict, str], list[str]] = {}
-    for check in bare:
-        alike.setdefault((check.verdict, check.reason), []).append(check.name)
-    for (verdict, reason), names in sorted(alike.items(), key=lambda each: _OTHERS.index(each[0][0])):
+    for (verdict, reason), checks in report.not_judged.items():
         first = f"  {verdict.value:<13}"
-        lines = wrap(f"{', '.join(names)}: {reason}", style.width, " " * len(first), first)
+        names = ", ".join(check.name for check in checks)
+        lines = wrap(f"{names}: {reason}", style.width, " " * len(first), first)
         yield from (style.paint(line, "dim") for line in lines)
 
 

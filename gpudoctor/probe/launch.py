@@ -17,7 +17,7 @@ from gpudoctor.probe import measurement_plan as plans
 from gpudoctor.probe.inventory.subprocess_query import memory_file
 from gpudoctor.probe.journal import Journal, RankState
 from gpudoctor.probe.rank_process import PLAN, SHOW_STACKS
-from gpudoctor.probe.stages import START, stages_of, start_seconds
+from gpudoctor.probe.stages import START, START_SECONDS, stages_of
 from gpudoctor.ranks.loopback import LOOPBACK
 from gpudoctor.ranks.process_tree import ON_LINUX, PROC, adopting_orphans, children, end_all
 from gpudoctor.ranks.scratch import scratch
@@ -207,7 +207,7 @@ def _watched(
 
 def limits_of(plan: plans.MeasurementPlan, timeout: float | None) -> dict[str, float]:
     """Seconds that each stage may take."""
-    return {START: start_seconds(timeout), **{stage.name: timeout or stage.seconds for stage in stages_of(plan)}}
+    return {START: timeout or START_SECONDS, **{stage.name: timeout or stage.seconds for stage in stages_of(plan)}}
 
 
 def overdue(states: Mapping[int, RankState], limits: Mapping[str, float], began: float) -> str:

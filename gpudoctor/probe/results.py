@@ -290,6 +290,16 @@ class ProbeReport:
         )
 
     @property
+    def not_judged(self) -> dict[tuple[Verdict, str], list[Check]]:
+        """The checks that were never reached or skipped, with nothing to do about it, by why that is."""
+        found: dict[tuple[Verdict, str], list[Check]] = {}
+        for verdict in (Verdict.INCONCLUSIVE, Verdict.SKIPPED):
+            for check in self.checks:
+                if check.verdict is verdict and not (check.remedy or check.expectation or check.details):
+                    found.setdefault((verdict, check.reason), []).append(check)
+        return found
+
+    @property
     def failed(self) -> bool:
         """Whether any check failed."""
         return any(check.verdict is Verdict.FAIL for check in self.checks)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from gpudoctor.errors import UsageError
 from gpudoctor.plain import plain
 from gpudoctor.probe.launcher_env import AssignedRank
-from gpudoctor.probe.stages import start_seconds
+from gpudoctor.probe.stages import START_SECONDS
 
 LOOK_EVERY = 0.2
 _AGAIN = 1.0
@@ -32,9 +32,9 @@ class Board:
     def __init__(self, place: AssignedRank, timeout: float | None = None) -> None:
         import torch.distributed as dist
 
-        self.patience = start_seconds(timeout)
+        self.patience = timeout or START_SECONDS
         where = f"{place.by} said that the ranks meet at {place.address}:{place.port}"
-        if not _resolves(place.address, timeout or self.patience):
+        if not _resolves(place.address, self.patience):
             raise UsageError(f"{where}, and that name stands for no address here: `getent hosts {place.address}`")
         store = _within(self.patience, lambda: _store(place, self.patience))
         if store is None:

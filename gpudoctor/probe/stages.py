@@ -14,13 +14,6 @@ from gpudoctor.record import dataclass
 START = "start"
 START_SECONDS = 90.0
 """Loading torch from a cold disk and opening the first connection; NCCL may take half a minute alone."""
-_LEAST = 30.0
-"""Loading torch takes what the disk makes of it: who is impatient with a stage is less so with that."""
-
-
-def start_seconds(timeout: float | None) -> float:
-    """Seconds that ranks may take until they have met, where a stage may take `timeout`."""
-    return START_SECONDS if timeout is None else max(timeout, _LEAST)
 
 
 @dataclass(frozen=True)

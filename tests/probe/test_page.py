@@ -7,7 +7,16 @@ import sys
 import pytest
 
 from gpudoctor.probe.compare import compare
-from gpudoctor.probe.results import Check, Fact, ProbedMachine, ProbedVariable, ProbeReport, Utilisation, Verdict
+from gpudoctor.probe.results import (
+    Check,
+    Fact,
+    Interval,
+    ProbedMachine,
+    ProbedVariable,
+    ProbeReport,
+    Utilisation,
+    Verdict,
+)
 from gpudoctor.record import replace
 from tests.support.html_reader import (
     HOSTILE,
@@ -127,6 +136,17 @@ def test_a_gpu_without_samples_is_no_bug() -> None:
 )
 def test_long_lists_of_numbers_are_short(found: list[str], shown: str) -> None:
     assert words.value(Fact(found)) == shown
+
+
+def test_an_interval_that_is_wider_than_its_figure() -> None:
+    assert words.interval(Interval(156.0, 0.0, 412.3, 3)) == "156, 0 to 412"
+    assert words.interval(Interval(156.0, 150.0, 162.0, 9)) == "156.0 ± 6.0"
+
+
+def test_checks_that_were_skipped_for_one_reason_are_one_row(pages: dict[str, str]) -> None:
+    page, skipped = pages["probe_no_gpu.json"], no_gpu().not_judged
+    assert len(skipped) < len([each for each in no_gpu().checks if each.verdict is Verdict.SKIPPED])
+    assert page.count('class="is-skipped"') == len(skipped)
 
 
 def test_hostile_names_stay_text() -> None:

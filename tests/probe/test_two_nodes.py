@@ -84,7 +84,7 @@ def _alone(
 ) -> "subprocess.CompletedProcess[str]":
     given = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": address}
     path = os.pathsep.join([str(repository), str(repository / "rules")])
-    code = f"import gpudoctor.probe.stages as stages; stages.START_SECONDS = {starting}; stages._LEAST = 1.0; "
+    code = f"import gpudoctor.probe.stages as stages; stages.START_SECONDS = {starting}; "
     return warm.run(
         ["-c", f"{code}from gpudoctor.cli import main; raise SystemExit(main(['probe', *{options!r}]))"],
         env={**os.environ, "PYTHONPATH": path, **given, "MASTER_PORT": str(free_port())},

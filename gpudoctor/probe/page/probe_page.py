@@ -93,7 +93,10 @@ def page_of(report: ProbeReport) -> str:
     template = _environment().get_template("probe.html.j2")
     page: str = template.render(
         report=report,
-        checks=sorted(report.checks, key=lambda check: _URGENT.index(check.verdict)),
+        checks=sorted(
+            (check for check in report.checks if check not in report.not_judged.get((check.verdict, check.reason), ())),
+            key=lambda check: _URGENT.index(check.verdict),
+        ),
         counts={verdict: sum(check.verdict is verdict for check in report.checks) for verdict in _URGENT},
         heading=", ".join(f"{machine.host}: {_models(machine)}" for machine in report.machine) or "no machine",
         changes=_changes(report),

@@ -33,13 +33,13 @@ STRATEGIES = {"single": "one device", "data_parallel": "DataParallel", "ddp": "D
 
 
 def interval(figure: Interval | None) -> str:
-    """A mean and half its interval."""
+    """A mean and half its interval, or the ends of one that is wider than the figure."""
     if figure is None:
         return NONE
     # Of the upper half: the lower one ends at zero.
     half = figure.high - figure.mean
     if not half < figure.mean:
-        return f"{number(figure.mean)} ± ?"
+        return f"{number(figure.mean)}, {number(figure.low)} to {number(figure.high)}"
     # As many places as the noise has: the mean is known no better.
     places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 0
     return f"{grouped(figure.mean, places)} ± {grouped(half, places)}"
