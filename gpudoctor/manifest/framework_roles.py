@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         "loop",
         "placing",
         "processes",
+        "samplers",
         "saving",
         "seeding",
         "seeds",
@@ -68,7 +69,7 @@ class Framework:
     samplers the `epochs`, making `folders`, that training `forwards` go through its wrappers, asking for no process
     `groups` before one is made, workers and order of `loaders` but for the share of each rank, `loggers`, the `loop`
     that trains, where it is not a loop that is followed, `placing` on GPUs what it is not handed, starting the
-    `processes`, `saving` what it saves itself, `seeding` at all, which `seeds` ranks have, random `splits` of the data
+    `processes`, `samplers` that split the data over the ranks, `saving` what it saves itself, `seeding` at all, which `seeds` ranks have, random `splits` of the data
     before it is handed over, saving and loading `states` of wrappers, and `wrapping` what it is not handed."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
@@ -136,7 +137,7 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework(
         "composer",
         "Composer",
-        leaves=("downloads", "folders", "loggers", "processes", "saving", "placing", "checkpoints"),
+        leaves=("downloads", "folders", "loggers", "processes", "saving", "placing", "checkpoints", "samplers"),
         deals_out=False,
         averages=True,
         places=True,
@@ -209,7 +210,7 @@ def _trainers() -> Iterator[Framework]:
         "Lightning",
         "trainer.is_global_zero",
         device="self.device",
-        leaves=("downloads", "loggers", "loop", "placing", "saving", "seeds", "splits", "checkpoints"),
+        leaves=("downloads", "loggers", "loop", "placing", "saving", "seeds", "splits", "checkpoints", "samplers"),
         told_devices=True,
         places=True,
         passes_attributes=True,

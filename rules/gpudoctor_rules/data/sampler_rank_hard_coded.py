@@ -66,7 +66,7 @@ class SamplerRankHardCoded(Rule):
         yield from self._of_lightning(program)
         # A framework may number its processes in another way, or set the sampler's rank later. What these leave to the
         # program, they read as it is.
-        if program.managed_by - program.leaving("loaders"):
+        if program.managed_by - program.leaving("loaders") - program.leaving("samplers"):
             return
         for event in program.events(MakeSampler):
             sampler = event.sampler

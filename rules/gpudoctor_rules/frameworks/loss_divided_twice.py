@@ -2,9 +2,9 @@
 
 ## What goes wrong
 
-`accelerator.backward(loss)` divides by the `gradient_accumulation_steps` that the `Accelerator` was made with, and
-DeepSpeed's `engine.backward(loss)` by the number in its configuration. Where the program has divided the loss by the
-same number, the gradient of each step, on every rank (each process, one for each GPU), is that many times too small:
+`accelerator.backward(loss)` divides by the `gradient_accumulation_steps` that the `Accelerator` was made with,
+DeepSpeed's `engine.backward(loss)` by the number in its configuration, and Lightning what `training_step` returns by
+the `accumulate_grad_batches` of its `Trainer`. Where the program has divided the loss by the same number, the gradient of each step, on every rank (each process, one for each GPU), is that many times too small:
 with 4 batches a quarter of what it should be. No error is raised. SGD goes a quarter as far; with Adam, which makes up
 for a constant factor, clipping and weight decay still see the small gradients.
 
@@ -28,14 +28,16 @@ from __future__ import annotations
 from gpudoctor.diagnostic import Location, Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value
-from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.knowledge import LoopRun, UseManaged
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.made_of import asked_of_engine, is_attribute, is_entry
 from gpudoctor.lint.questions.users_choice import more_than_one
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Findings, Program, Recording, Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulation_of, in_numbers
+from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, LIGHTNING, accumulation_of, in_numbers
 from gpudoctor_rules.frameworks._engine import STEPS
+
+BATCHES = "accumulate_grad_batches"
 
 
 class LossDividedTwice(Rule):
@@ -56,8 +58,8 @@ class LossDividedTwice(Rule):
                 continue
             yield self.found(
                 loss.place,
-                f"The loss is divided by {in_numbers(loss.over)} here and again by the `backward` of "
-                f"{_title(charge)}: its gradient is too small by that factor.",
+                f"The loss is divided by {in_numbers(loss.over)} here and again by {_title(charge)}: its gradient is too "
+                "small by that factor.",
                 remedy="Leave the division out: the framework divides.",
                 because=[("the framework is told the number", charge.location), ("it divides here", backward.location)],
                 repair=_undivided(loss.place),
@@ -86,12 +88,21 @@ class LossDividedTwice(Rule):
 
 
 def _title(charge: UseManaged) -> str:
-    return "Accelerate" if charge.framework == ACCELERATE else "DeepSpeed"
+    if charge.framework == LIGHTNING:
+        return "Lightning"
+    return f"the `backward` of {'Accelerate' if charge.framework == ACCELERATE else 'DeepSpeed'}"
 
 
 def _divides_by(program: Program, charge: UseManaged, backward: Backward, number: Value) -> bool:
     """The framework behind this backward divides the loss by the same number."""
-    if charge.framework != backward.managed or charge.condition.excludes(backward.condition):
+    if charge.condition.excludes(backward.condition):
+        return False
+    if charge.framework == LIGHTNING:
+        # The Trainer's own backward stands where its loop does, and that of manual optimization in the program.
+        runs = any(each.location == backward.location for each in program.events(LoopRun))
+        told = charge.setting(BATCHES) if runs else None
+        return told is not None and (told.single == number or is_attribute(number, BATCHES))
+    if charge.framework != backward.managed:
         return False
     told = accumulation_of(charge)
     if charge.framework == DEEPSPEED:
