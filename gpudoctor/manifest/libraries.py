@@ -419,10 +419,15 @@ def _models() -> Iterator[LibraryEntry]:
     yield LibraryEntry(
         "timm",
         shadowed=True,
-        harmless=("data.", "scheduler.", "utils.get_state_dict", "utils.model."),
+        harmless=("data.", "layers.", "scheduler.", "utils.get_state_dict", "utils.model."),
         modules=ALL,
         losses=("loss.",),
-        tools=("utils.", "data.", "scheduler.", "optim."),
+        tools=(
+            *("utils.", "data.", "scheduler.", "optim.", "layers.to_", "layers.get_", "layers.make_divisible"),
+            *("layers.trunc_normal_", "layers.drop_path"),
+        ),
+        # Where they were until timm 0.8, and where each is written.
+        aliases={"timm.models.layers.": "timm.layers.", "timm.layers.helpers.": "timm.layers."},
     )
     yield LibraryEntry("fvcore", harmless=("nn.",), aliases={"fvcore.common.config.": "yacs.config."})
     yield LibraryEntry("datasets", shadowed=True, harmless=ALL, shares=("distributed.",))
