@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
+from math import inf
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ModuleState, ObjectState
@@ -185,8 +186,9 @@ def _copied(call: Call, core: Module) -> Module:
     return copied
 
 
+MODELS.name("math.inf", "numpy.inf")(always(Const(inf)))
 # Neither zero nor whole: only its being a number decides anything here.
-MODELS.name("math.inf", "math.nan", "math.pi", "numpy.inf", "numpy.nan")(always(Const(0.5)))
+MODELS.name("math.nan", "math.pi", "numpy.nan")(always(Const(0.5)))
 
 
 @MODELS.name("sys.argv")

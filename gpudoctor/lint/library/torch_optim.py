@@ -349,10 +349,8 @@ def _scaler_step(call: Call) -> Values:
 def _clips(call: Call, effect: ClipEffect) -> Values:
     given = call.given(effect.of) or Values(())
     modules, _ = owners(call.do, list(given))
-    bound = constant_of(single_of(call.given(effect.bound)))
     call.emit(
-        ClipGradients, call=call.name, modules=modules, by=call.receiver,
-        bound=bound if isinstance(bound, (int, float)) else None,
+        ClipGradients, call=call.name, modules=modules, by=call.receiver, bound=_number(call.given(effect.bound)),
         of_one_shard=_of_one_shard(call, given, modules),
     )  # fmt: skip
     return singleton(call.method_result(call.allocation_site()))
@@ -364,6 +362,11 @@ def _overwrites(call: Call, effect: OverwriteEffect) -> Values:
         if isinstance(module, (Module, Wrapper)):
             call.emit(LoadState, target=module, strict=None)
     return singleton(NONE)
+
+
+def _number(values: Values | None) -> float | None:
+    number = constant_of(single_of(values))
+    return number if isinstance(number, (int, float)) else None
 
 
 def _of_one_shard(call: Call, given: Values, modules: frozenset[Value]) -> bool:
@@ -384,7 +387,8 @@ def _clip(call: Call) -> Values:
     modules, _ = owners(call.do, list(given or ()))
     last = call.name.rpartition(".")[2]
     call.emit(
-        ClipGradients, call=last, modules=modules, by_norm=last != "clip_grad_value_", plain=len([*call.arguments]) == 2
+        ClipGradients, call=last, modules=modules, by_norm=last != "clip_grad_value_", plain=len([*call.arguments]) == 2,
+        bound=_number(call.arg(1, "max_norm")),
     )
     # The norm stays on the GPU, and is no gradient itself: to multiply it scales none.
     norm = Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.OTHER, graph=False, extent=Extent.NUMBER)

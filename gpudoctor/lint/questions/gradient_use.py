@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Term, Unknown, Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import Event, Loop
-from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, ClipGradients, OptimizerStep
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.questions.asked_in_tests import rounds_between
@@ -102,13 +102,14 @@ def _innermost(loops: Sequence[Loop]) -> Loop | None:
     return next((loop for loop in reversed(loops) if loop.repeats), None)
 
 
-def holds(program: Program, optimizer: Value, module: Value) -> bool:
-    """The optimizer has parameters of this module: by parts, for many are given `model.head.parameters()` alone."""
+def holds(program: Program, optimizer: Value | ClipGradients, module: Value) -> bool:
+    """The optimizer, or what clips gradients, has parameters of this module: by parts, for many are given
+    `model.head.parameters()` alone."""
     parts = program.within(module)
     return any(parts & program.within(each) for each in optimizer.modules)
 
 
-def feeds(program: Program, backward: Backward, optimizer: Value) -> bool:
+def feeds(program: Program, backward: Backward, optimizer: Value | ClipGradients) -> bool:
     """A backward surely leaves gradients in a module that the optimizer holds."""
     return any(holds(program, optimizer, call.module) for call in program.calls_in_graph(backward))
 

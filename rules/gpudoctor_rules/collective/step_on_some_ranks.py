@@ -1,11 +1,12 @@
-"""An optimizer or its learning rate schedule steps on some ranks only, or on each by a number of its own.
+"""Some ranks only step, clip their gradients or change their learning rate, or each does so by a number of its own.
 
 ## What goes wrong
 
 Each rank (each process, one for each GPU) has a copy of the model, of the optimizer and of the schedule.
 `DistributedDataParallel` averages the gradients and nothing else: the copies stay equal because each rank makes the
 same step with the same learning rate. With `if rank == 0: scheduler.step(metric)` the rate falls on rank 0 alone, and
-with `if rank == 0: optimizer.step()` the other models never learn. So it is with a `ReduceLROnPlateau` that is told the
+with `if rank == 0: optimizer.step()` the other models never learn. Gradients that are clipped on rank 0 alone make
+smaller steps there. So it is with a `ReduceLROnPlateau` that is told the
 loss of this rank's own shard, which stops falling in another epoch than that of the others, and with a learning rate
 that each rank has looked for on its own batches. No error is raised. The weights of the ranks drift apart, and
 gradients of different models are averaged.
@@ -28,13 +29,21 @@ lucidrains/DALLE-pytorch#268 (each rank has a learning rate of its own); run on 
 
 from __future__ import annotations
 
+from math import inf
+
 from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import ranks_in_words
-from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, SchedulerStep
+from gpudoctor.lint.events.training_step import (
+    Backward,
+    ClipGradients,
+    MakeOptimizer,
+    OptimizerStep,
+    SchedulerStep,
+)
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import DriftText, Findings, Program, Rule
@@ -43,7 +52,7 @@ from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
 
 _ALIKE = "It takes ranks whose own numbers lead to different rates."
-TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer
+TrainingStep = OptimizerStep | SchedulerStep | MakeOptimizer | ClipGradients
 
 
 class StepOnSomeRanks(Rule):
@@ -59,6 +68,7 @@ class StepOnSomeRanks(Rule):
     needs = (Backward,)
     looks_at = (
         (OptimizerStep, "rank_guards"),
+        (ClipGradients, "rank_guards"),
         (SchedulerStep, "rank_guards"),
         (SchedulerStep, "shards"),
         (MakeOptimizer, "rate_of_own"),
@@ -69,17 +79,27 @@ class StepOnSomeRanks(Rule):
             return
         steps: list[TrainingStep] = list(program.events(OptimizerStep))
         steps += program.events(SchedulerStep)
+        # The norm of what is sharded is asked of all ranks, and a bound without end only asks for the norm.
+        clips = (each for each in program.events(ClipGradients) if each.modules and each.bound != inf)
+        steps += (each for each in clips if not each.of_all_shards)
         backwards = [each.event for each in steps_together(program) if isinstance(each.event, Backward)]
         yield from self._by_own_numbers(program, backwards)
         for place, events, _ in reached_alone(steps, _stepped):
             step = events[0]
             if _learns_alone(program, step, backwards) or _is_shared(program, step):
                 continue
-            what = name_of(_stepped(step), "the optimizer")
-            harm = "its learning rate changes there alone" if isinstance(step, SchedulerStep) else "only these learn"
+            cuts = isinstance(step, ClipGradients)
+            what = f"`{step.call}` is called" if cuts else f"{name_of(_stepped(step), 'the optimizer')} steps"
+            harm = (
+                "the others step with gradients that are not clipped"
+                if cuts
+                else "its learning rate changes there alone"
+                if isinstance(step, SchedulerStep)
+                else "only these learn"
+            )
             yield self.found(
                 at=place,
-                message=f"{what} steps on {ranks_in_words(step)}: {harm}, and the weights of the ranks drift apart.",
+                message=f"{what} on {ranks_in_words(step)}: {harm}, and the weights of the ranks drift apart.",
                 remedy="Step on all ranks, outside of the test on the rank. A metric that decides must be the same "
                 "everywhere: reduce or broadcast it before.",
                 because=story(events),
@@ -113,19 +133,21 @@ def _own_number(event: SchedulerStep | MakeOptimizer) -> str:
 
 
 def _stepped(step: TrainingStep) -> Value:
+    if isinstance(step, ClipGradients):
+        return min(step.modules, key=name_of)
     return step.scheduler if isinstance(step, SchedulerStep) else step.optimizer
 
 
 def _learns_alone(program: Program, step: TrainingStep, backwards: list[Backward]) -> bool:
     """No backward of all ranks leaves gradients in what it steps, as far as is known."""
-    stepped = _stepped(step)
-    optimizer = stepped.optimizer if isinstance(stepped, Scheduler) else stepped
-    if not isinstance(optimizer, Optimizer):
+    stepped = step if isinstance(step, ClipGradients) else _stepped(step)
+    learning = stepped.optimizer if isinstance(stepped, Scheduler) else stepped
+    if not isinstance(learning, (Optimizer, ClipGradients)):
         return True
     around = {loop.identity for loop in step.loops if loop.repeats}
     made = isinstance(step, MakeOptimizer)
     together = (each for each in backwards if made or any(loop.identity in around for loop in each.loops))
-    return not any(not each.rank_guards and feeds(program, each, optimizer) for each in together)
+    return not any(not each.rank_guards and feeds(program, each, learning) for each in together)
 
 
 def _is_shared(program: Program, step: TrainingStep) -> bool:

@@ -58,11 +58,11 @@ class ClipMisplaced(Rule):
         told: set[Value] = set()
         for step in program.events(OptimizerStep) if program.has(ClipGradients) else ():
             optimizer = step.optimizer
-            if optimizer in told or not isinstance(optimizer, Optimizer) or not is_followed(program, optimizer):
+            if optimizer in told or not isinstance(optimizer, Optimizer):
                 continue
-            # A framework knows where it cuts.
-            own = (each for each in program.events(ClipGradients) if each.by is None)
-            clips = [each for each in own if reaches(program, each.modules, optimizer)]
+            if not is_followed(program, optimizer, knows=program.leaving("loop")):
+                continue
+            clips = [each for each in program.events(ClipGradients) if reaches(program, each.modules, optimizer)]
             found = self._beside(program, step, optimizer, clips) or self._each_batch(program, step, optimizer, clips)
             if found is not None:
                 told.add(optimizer)

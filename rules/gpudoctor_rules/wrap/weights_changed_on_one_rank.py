@@ -1,10 +1,10 @@
-"""The weights of a wrapped model are loaded on some ranks only, or drawn anew by each rank.
+"""The weights of a wrapped model are loaded or set on some ranks only, or drawn anew by each rank.
 
 ## What goes wrong
 
 `DistributedDataParallel` sends the weights of rank 0 to all ranks when it is made, and never again: from then on it
-relies on every rank making the same steps. Where only rank 0 loads a checkpoint afterwards, or each rank draws its own
-numbers, the ranks start from different weights. No error is raised; gradients of different models are averaged.
+relies on every rank making the same steps. Where only rank 0 loads a checkpoint or takes over averaged weights afterwards,
+or each rank draws its own numbers, the ranks go on from different weights. No error is raised; gradients of different models are averaged.
 
 ## Fix
 
@@ -30,7 +30,7 @@ from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.event_context import Event, ranks_in_words
 from gpudoctor.lint.events.files import LoadState
-from gpudoctor.lint.events.model import WeightsDrawn
+from gpudoctor.lint.events.model import WeightsDrawn, WeightsSet
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand
@@ -38,20 +38,22 @@ from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import DriftText, Findings, Program, Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
+WeightsChanged = LoadState | WeightsDrawn | WeightsSet
+
 
 class WeightsChangedOnOneRank(Rule):
     code = "GPU119"
     severity = Severity.ERROR
     shows_when = ("distributed", "trained")
-    needs = (LoadState, WeightsDrawn)
-    looks_at = ((LoadState, "rank_guards"), (WeightsDrawn, "location"))
+    needs = (LoadState, WeightsDrawn, WeightsSet)
+    looks_at = ((LoadState, "rank_guards"), (WeightsDrawn, "location"), (WeightsSet, "rank_guards"))
     drift = DriftText(
         "the weights were changed on some ranks only, after the wrapper had made them alike",
         "Change the weights on all ranks alike, or before the model is wrapped.",
     )
 
     def in_code(self, program: Program) -> Findings:
-        for event in program.events(LoadState, WeightsDrawn):
+        for event in program.events(LoadState, WeightsDrawn, WeightsSet):
             module = _changed(event)
             wrap = ddp_around(program, module, event) if isinstance(module.core, Module) else None
             if wrap is None:
@@ -72,32 +74,33 @@ class WeightsChangedOnOneRank(Rule):
             )
 
 
-def _changed(event: LoadState | WeightsDrawn) -> Value:
-    # The two events name the same thing by other words.
+def _changed(event: WeightsChanged) -> Value:
+    # The events name the same thing by other words.
     return event.target if isinstance(event, LoadState) else event.module
 
 
-def _differs(program: Program, event: LoadState | WeightsDrawn) -> str:
+def _differs(program: Program, event: WeightsChanged) -> str:
     """Why ranks have other weights after it, an empty text where they surely or perhaps have not."""
-    loads = isinstance(event, LoadState)
+    drawn = isinstance(event, WeightsDrawn)
     # A guard may have its counterpart: `if rank == 0: load(a) else: load(b)`.
     if event.rank_guards:
         alone = not program.on_both_sides(event) and not _elsewhere_too(program, event)
-        return f"{'loads its weights' if loads else 'draws new ones'} on {ranks_in_words(event)}" if alone else ""
+        how = "loads" if isinstance(event, LoadState) else "draws" if drawn else "sets"
+        return f"{how} its weights on {ranks_in_words(event)}" if alone else ""
     # What all ranks load is the same file, as far as anybody can tell.
-    if loads or not program.by_every_rank(event) or program.managed_by:
+    if not drawn or not program.by_every_rank(event) or program.managed_by:
         return ""
     return "every rank draws different values for its weights" if _seeded_apart(program, event) else ""
 
 
-def _elsewhere_too(program: Program, event: LoadState | WeightsDrawn) -> bool:
+def _elsewhere_too(program: Program, event: WeightsChanged) -> bool:
     """Other ranks change the weights of the same model at another place."""
     return any(
-        other.location != event.location
+        (other.location, other.context.calls) != (event.location, event.context.calls)
         and _changed(other).core == _changed(event).core
         # `if rank == 0: load(a) else: load(b)`, or a later load of all.
         and (bool(other.rank_guards) or other.order > event.order)
-        for other in program.events(LoadState, WeightsDrawn)
+        for other in program.events(LoadState, WeightsDrawn, WeightsSet)
     )
 
 
