@@ -69,8 +69,9 @@ class Framework:
     samplers the `epochs`, making `folders`, that training `forwards` go through its wrappers, asking for no process
     `groups` before one is made, workers and order of `loaders` but for the share of each rank, `loggers`, the `loop`
     that trains, where it is not a loop that is followed, `placing` on GPUs what it is not handed, starting the
-    `processes`, `samplers` that split the data over the ranks, `saving` what it saves itself, `seeding` at all, which `seeds` ranks have, random `splits` of the data
-    before it is handed over, saving and loading `states` of wrappers, and `wrapping` what it is not handed."""
+    `processes`, `samplers` that split the data over the ranks, `saving` what it saves itself, `seeding` at all, which
+    `seeds` ranks have, random `splits` of the data before it is handed over, saving and loading `states` of wrappers,
+    and `wrapping` what it is not handed."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 

@@ -385,11 +385,11 @@ def _of_one_shard(call: Call, given: Values, modules: frozenset[Value]) -> bool:
 def _clip(call: Call) -> Values:
     given = call.arg(0, "parameters")
     modules, _ = owners(call.do, list(given or ()))
-    last = call.name.rpartition(".")[2]
+    last, bound = call.name.rpartition(".")[2], _number(call.arg(1, "max_norm"))
     call.emit(
-        ClipGradients, call=last, modules=modules, by_norm=last != "clip_grad_value_", plain=len([*call.arguments]) == 2,
-        bound=_number(call.arg(1, "max_norm")),
-    )
+        ClipGradients, call=last, modules=modules, by_norm=last != "clip_grad_value_", bound=bound,
+        plain=len([*call.arguments]) == 2,
+    )  # fmt: skip
     # The norm stays on the GPU, and is no gradient itself: to multiply it scales none.
     norm = Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.OTHER, graph=False, extent=Extent.NUMBER)
     return singleton(norm)

@@ -88,15 +88,11 @@ class StepOnSomeRanks(Rule):
             step = events[0]
             if _learns_alone(program, step, backwards) or _is_shared(program, step):
                 continue
-            cuts = isinstance(step, ClipGradients)
-            what = f"`{step.call}` is called" if cuts else f"{name_of(_stepped(step), 'the optimizer')} steps"
-            harm = (
-                "the others step with gradients that are not clipped"
-                if cuts
-                else "its learning rate changes there alone"
-                if isinstance(step, SchedulerStep)
-                else "only these learn"
-            )
+            what, harm = f"{name_of(_stepped(step), 'the optimizer')} steps", "only these learn"
+            if isinstance(step, SchedulerStep):
+                harm = "its learning rate changes there alone"
+            elif isinstance(step, ClipGradients):
+                what, harm = f"`{step.call}` is called", "the others step with gradients that are not clipped"
             yield self.found(
                 at=place,
                 message=f"{what} on {ranks_in_words(step)}: {harm}, and the weights of the ranks drift apart.",

@@ -4,9 +4,10 @@
 
 `accelerator.backward(loss)` divides by the `gradient_accumulation_steps` that the `Accelerator` was made with,
 DeepSpeed's `engine.backward(loss)` by the number in its configuration, and Lightning what `training_step` returns by
-the `accumulate_grad_batches` of its `Trainer`. Where the program has divided the loss by the same number, the gradient of each step, on every rank (each process, one for each GPU), is that many times too small:
-with 4 batches a quarter of what it should be. No error is raised. SGD goes a quarter as far; with Adam, which makes up
-for a constant factor, clipping and weight decay still see the small gradients.
+the `accumulate_grad_batches` of its `Trainer`. Where the program has divided the loss by the same number, the gradient
+of each step, on every rank (each process, one for each GPU), is that many times too small: with 4 batches a quarter of
+what it should be. No error is raised. SGD goes a quarter as far; with Adam, which makes up for a constant factor,
+clipping and weight decay still see the small gradients.
 
 ## Fix
 
@@ -58,8 +59,8 @@ class LossDividedTwice(Rule):
                 continue
             yield self.found(
                 loss.place,
-                f"The loss is divided by {in_numbers(loss.over)} here and again by {_title(charge)}: its gradient is too "
-                "small by that factor.",
+                f"The loss is divided by {in_numbers(loss.over)} here and again by {_title(charge)}: its gradient is "
+                "too small by that factor.",
                 remedy="Leave the division out: the framework divides.",
                 because=[("the framework is told the number", charge.location), ("it divides here", backward.location)],
                 repair=_undivided(loss.place),
@@ -100,8 +101,8 @@ def _divides_by(program: Program, charge: UseManaged, backward: Backward, number
     if charge.framework == LIGHTNING:
         # The Trainer's own backward stands where its loop does, and that of manual optimization in the program.
         runs = any(each.location == backward.location for each in program.events(LoopRun))
-        told = charge.setting(BATCHES) if runs else None
-        return told is not None and (told.single == number or is_attribute(number, BATCHES))
+        steps = charge.setting(BATCHES) if runs else None
+        return steps is not None and (steps.single == number or is_attribute(number, BATCHES))
     if charge.framework != backward.managed:
         return False
     told = accumulation_of(charge)

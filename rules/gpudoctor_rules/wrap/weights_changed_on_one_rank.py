@@ -3,8 +3,9 @@
 ## What goes wrong
 
 `DistributedDataParallel` sends the weights of rank 0 to all ranks when it is made, and never again: from then on it
-relies on every rank making the same steps. Where only rank 0 loads a checkpoint or takes over averaged weights afterwards,
-or each rank draws its own numbers, the ranks go on from different weights. No error is raised; gradients of different models are averaged.
+relies on every rank making the same steps. Where only rank 0 loads a checkpoint or takes over averaged weights
+afterwards, or each rank draws its own numbers, the ranks go on from different weights. No error is raised; gradients of
+different models are averaged.
 
 ## Fix
 
@@ -53,7 +54,7 @@ class WeightsChangedOnOneRank(Rule):
     )
 
     def in_code(self, program: Program) -> Findings:
-        for event in program.events(LoadState, WeightsDrawn, WeightsSet):
+        for event in _changes(program):
             module = _changed(event)
             wrap = ddp_around(program, module, event) if isinstance(module.core, Module) else None
             if wrap is None:
@@ -72,6 +73,10 @@ class WeightsChangedOnOneRank(Rule):
                 because=[("wrapped here", wrap.location), ("and here it happens", event.location)],
                 by=event,
             )
+
+
+def _changes(program: Program) -> list[WeightsChanged]:
+    return [*program.events(LoadState, WeightsDrawn), *program.events(WeightsSet)]
 
 
 def _changed(event: WeightsChanged) -> Value:
@@ -100,7 +105,7 @@ def _elsewhere_too(program: Program, event: WeightsChanged) -> bool:
         and _changed(other).core == _changed(event).core
         # `if rank == 0: load(a) else: load(b)`, or a later load of all.
         and (bool(other.rank_guards) or other.order > event.order)
-        for other in program.events(LoadState, WeightsDrawn, WeightsSet)
+        for other in _changes(program)
     )
 
 
