@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Compares, MethodResult
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, buffer_of, tensors_in
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, buffer_of, tensors_in
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.collective import Collective, StartWork, WorkDone
 from gpudoctor.lint.events.data_loading import DrawsNoise
@@ -55,13 +55,22 @@ def root_of(call: Call, kind: str, device: Value | None) -> Hashable | None:
     if kind in _SIZED and any(size.single == Const(0) for size in (items or call.args)):
         return None
     # A bare tensor of one number may lie on the CPU; `torch.zeros(size)` may be one.
-    several = bool(items) or (len(call.args) > 1 and kind != "full") or (first is not None and is_count(first))
+    told = first is not None and (is_count(first) or _is_shape_of_batch(first))
+    several = bool(items) or (len(call.args) > 1 and kind != "full") or told
     sized = kind in _SIZED and several
     # A list has a dimension, however many numbers there are in it.
     listed = kind in ("tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor") and (
         bool(items) or (items is None and isinstance(first, (ListOf, TupleOf)))
     )
     return call.allocation_site() if sized or listed else None
+
+
+def _is_shape_of_batch(value: Value) -> bool:
+    """`images.shape`, `images.size()`: it has a dimension for the samples."""
+    match value.term:
+        case Attribute(Tensor() as of, "shape") | MethodResult(Tensor() as of, "size", ()):
+            return of.origin is TensorOrigin.BATCH and of.extent is not Extent.NUMBER
+    return False
 
 
 def _on_one_gpu(do: LibraryContext, device: Value | None) -> bool:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
@@ -125,7 +126,7 @@ class NoSyncMisplaced(Rule):
         if not calls or any(_under(event) for event in calls):
             return None
         return self.found(
-            opened.location,
+            parting(opened, backward),
             "`no_sync()` does nothing here: the forward ran outside of "
             "it, so this backward averages the gradients over all ranks.",
             remedy=f"Put the forward, `{calls[0].module.label}(...)`, under the same `with`."
@@ -145,7 +146,7 @@ class NoSyncMisplaced(Rule):
         )
         often = "" if always else "there are iterations in which "
         return self.found(
-            opened.location,
+            parting(opened, backward),
             f"{often}{name_of(step.optimizer, 'the optimizer')} steps right after a batch under `no_sync()`: its "
             "gradients are not averaged over the ranks, whose models drift apart.",
             remedy="Run the last batch before each step, forward and backward, outside of `no_sync()`.",
@@ -164,8 +165,8 @@ def _opened(program: Program, backward: Backward, wrapper: Wrapper) -> GradientS
         for each in program.events(GradientSync)
         if each.target.core == wrapper.core
         and each.order < backward.order
-        # The `with` may stand around a call of a helper.
-        and frames[: len(each.context.frames)] == each.context.frames
+        # The `with` may stand around a call of a helper, and what it opens may come from one.
+        and all(one == other for one, other in zip(frames, each.context.frames, strict=False))
     ]
     return near[-1] if near else None
 

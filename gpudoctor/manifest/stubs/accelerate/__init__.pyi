@@ -120,8 +120,8 @@ class Accelerator:
             hook(self.state, self.state, output_dir)
     @collective(uneven=True, of_parameters=True)
     def get_state_dict(self, model, unwrap=True): ...
-    @opens(keeps_gradients=True)
-    def no_sync(self, model): ...
+    def no_sync(self, model):
+        return model.no_sync()
     @opens(keeps_gradients=True)
     def accumulate(self, **more): ...
     @opens()

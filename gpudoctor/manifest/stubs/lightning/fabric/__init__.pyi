@@ -1,5 +1,7 @@
 """Lightning without a `Trainer`."""
 
+import contextlib
+
 from lightning.fabric.strategies import Strategy, _ddp_options, _shards
 
 from gpudoctor.manifest.effects import (
@@ -56,8 +58,8 @@ class Fabric:
     def all_reduce(self, data, group=None, reduce_op="mean"): ...
     @collective(waits=True)
     def barrier(self, name=None): ...
-    @opens(keeps_gradients=True)
-    def no_backward_sync(self, module, enabled=True): ...
+    def no_backward_sync(self, module, enabled=True):
+        return module.no_sync() if enabled else contextlib.nullcontext()
     @opens()
     def autocast(self): ...
     @opens()
