@@ -57,6 +57,8 @@ class CollectiveEffect(Effect):
     """The parameter that is read, where it is not the one that is written."""
     adds_up: bool = False
     """Values of all ranks become one, a sum unless `op` says otherwise."""
+    sum_by: Parameter = ""
+    """The parameter that says so in its place, of what returns a sum where that is left out."""
     gathers: bool = False
     """Values of all ranks come together, each for itself."""
     differentiable: bool = False

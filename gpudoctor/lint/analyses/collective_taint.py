@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.group import Group, group_of
 from gpudoctor.lint.domain.symbols import Length, Operation, Widened
 from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor, tensors_in
-from gpudoctor.lint.domain.value import FALSE, NONE, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import FALSE, NONE, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.interface.library_call import Call, LibraryContext, flatten, singleton
@@ -76,12 +76,14 @@ def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> 
 
 
 def gathered(call: Call, effect: CollectiveEffect, sent: Values | None) -> Values | None:
-    """What a collective returns for a tensor that surely has a graph, which the result has lost; else None."""
-    marks = _marks(call, effect, None, sent) if effect.gathers and not effect.writes else []
+    """What a collective returns for a tensor that surely has a graph, which the result has lost, or for a mean, of
+    which it is the sum; else None."""
+    marks = _marks(call, effect, None, sent) if (effect.gathers or effect.sum_by) and not effect.writes else []
     own = next(iter(tensors_in(sent or ())), None)
     if not marks or own is None:
         return None
-    made = Tensor(call.allocation_site(), call.place, call.label, own.origin, own.device, graph=False)
+    graph = False if effect.gathers else None
+    made = Tensor(call.allocation_site(), call.place, call.label, own.origin, own.device, graph=graph)
     set_marks(call.do, made, marks)
     call.do.set_flag(made, TensorState.reduced)
     return singleton(made)
@@ -91,9 +93,10 @@ def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None, sent: Va
     label = target.label if target is not None else call.label
     found: list[Mark] = []
     # Scaled in place before, it is no average of this rank any more.
-    plain = target is not None and target.mean and call.do.flag(target, TensorState.scaled) is NO
+    added = target or (single_of(sent, Tensor) if effect.sum_by else None)
+    plain = added is not None and added.mean and call.do.flag(added, TensorState.scaled) is NO
     group = group_of(call.given("group"))
-    if plain and effect.adds_up and _adds(call) and not (isinstance(group, Group) and group.alone):
+    if plain and effect.adds_up and _adds(call, effect) and not (isinstance(group, Group) and group.alone):
         found.append(Mark(MarkKind.SUM, call.place, label))
     if effect.adds_up and effect.result_on:
         found.append(Mark(MarkKind.ON_ONE_RANK, call.place, label, call.given(effect.result_on)))
@@ -112,9 +115,9 @@ def _cuts(call: Call, effect: CollectiveEffect) -> bool:
     return not effect.differentiable and (asked is None or asked.single == FALSE)
 
 
-def _adds(call: Call) -> bool:
-    op = call.given("op")
-    return op is None or library_name_of(single_of(op)).endswith(".SUM")
+def _adds(call: Call, effect: CollectiveEffect) -> bool:
+    op = call.given(effect.sum_by or "op")
+    return op is None or text_of(op.single) == "sum" or library_name_of(single_of(op)).endswith(".SUM")
 
 
 def give_graph(do: LibraryContext, tensor: Tensor) -> None:

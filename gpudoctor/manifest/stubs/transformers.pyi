@@ -227,7 +227,7 @@ class Trainer:
                 self.lr_scheduler.step()
                 model.zero_grad()
                 self._tell("on_step_end", train_dataloader=train_dataloader)
-                self.log({"loss": self.accelerator.reduce(tr_loss)})
+                self.log({"loss": self.accelerator.reduce(tr_loss, "mean")})
             self._tell("on_epoch_end", train_dataloader=train_dataloader)
             self._maybe_log_save_evaluate(
                 tr_loss, self.state.grad_norm, model, trial, epoch, ignore_keys_for_eval, self.state.start_time
