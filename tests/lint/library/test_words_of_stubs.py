@@ -84,7 +84,6 @@ def test_what_seeds(paper):
     [
         ("accelerate.Accelerator", "accumulate(model)", "accumulate"),
         ("accelerate.PartialState", "local_main_process_first()", "local_main_process_first"),
-        ("lightning.fabric.Fabric", "no_backward_sync(model)", ""),
         ("lightning.Fabric", "autocast()", "autocast"),
     ],
 )
