@@ -25,7 +25,7 @@ from gpudoctor.registry import find_rules
 from gpudoctor.run.external_rank import file_of_node, given_rank, node_told
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Order, judged, observe
-from gpudoctor.run.outcome import CONFIRMED, unexplained
+from gpudoctor.run.outcome import CONFIRMED
 from gpudoctor.run.session import python_command
 from gpudoctor.run.trace import trace_of
 from gpudoctor.run.untried import untried
@@ -288,7 +288,7 @@ def _hand_over(watched: Watched, options: argparse.Namespace, node: int) -> None
     text = rendered(options, sys.stderr, lambda: document(watched), lambda style: report(watched, style))
     if options.output_file:
         _write(options.output_file, text, "--output-file", node)
-    elif options.check and not _exit_code(watched) and not unexplained(watched.recording):
+    elif options.check and not _exit_code(watched) and not watched.unexplained:
         say(in_one_line(watched))
     else:
         write_aside(text)

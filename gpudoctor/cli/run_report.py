@@ -91,7 +91,12 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
         yield f"  Read more: {read_more(worst.code, worst.name)}"
         yield ""
     # What no GPU was there for is told beside findings, too: beyond it nothing was judged.
-    untold = not watched.found or untried(watched.recording) or hangs_untold(watched) or watched.error_untold
+    untold = (
+        all(each.severity is Severity.PERF for each in watched.found)
+        or untried(watched.recording)
+        or hangs_untold(watched)
+        or watched.error_untold
+    )
     if untold and (unknown := watched.unexplained):
         yield from wrap(unknown, style.width, "  ")
         yield ""
@@ -134,7 +139,7 @@ def _suspicions(watched: Watched, style: Style) -> Iterator[str]:
                 yield f"  {style.paint(f'{state:<11}', look)} {label} suspected at {at.path}:{at.line}"
     if watched.suspicions:
         yield ""
-    elif not watched.found and not watched.recording.status:
+    elif not watched.found and not watched.recording.status and not watched.unexplained:
         read = " and lint suspects none" if watched.linted else ""
         yield from wrap(f"No mistake was seen{read}.", style.width, "  ")
         yield ""

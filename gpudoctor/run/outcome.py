@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from gpudoctor.diagnostic import Finding, Location
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.logs.error_texts import meaning_by_kind, meaning_of
 from gpudoctor.logs.error_texts.collective_prints import unlike_calls
 from gpudoctor.logs.error_texts.error_text import FailureRole
@@ -47,9 +47,10 @@ class Watched:
 
     @property
     def unexplained(self) -> str:
-        """What no rule knows of its end."""
+        """What no rule knows of its end, or of weights that drift apart."""
         confirmed = any(each.state == CONFIRMED for each in self.suspicions)
-        return unexplained(self.recording, confirmed=confirmed)
+        slow = all(each.severity is Severity.PERF for each in self.found)
+        return unexplained(self.recording, confirmed=confirmed) or (_drifted(self.recording) if slow else "")
 
 
 def what_ran(recording: Recording) -> str:
@@ -155,6 +156,21 @@ def _ended_itself(recording: Recording) -> str:
             "options stand after its name, those of gpudoctor before it."
         )
     return f"{told}: it ended itself, and has said why above."
+
+
+def _drifted(recording: Recording) -> str:
+    drift = recording.drift
+    if drift is None or not any(rank.wraps for rank in recording.ranks):
+        return ""
+    # Ranks that divide the model, or average it themselves now and then, may differ in between.
+    if recording.averages_by_hand or any(rank.cut_up for rank in recording.ranks):
+        return ""
+    at = f" ({drift.place.path}:{drift.place.line})" if drift.place else ""
+    return (
+        f"After step {drift.step} the ranks held different values in parameter {drift.name}{at}, though the model is "
+        "wrapped; what lint says of the code may tell why. Weights that were loaded or changed on some ranks only end "
+        "so, and parameters that the wrapper does not average."
+    )
 
 
 def shown_by_the_end(

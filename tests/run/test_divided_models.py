@@ -46,6 +46,36 @@ def test_a_shard_may_be_for_several_ranks_where_none_is_left_out(shares: list[tu
     assert bool(found("GPU305", read_by(*shares))) == told
 
 
+@pytest.mark.parametrize(
+    ("drawn", "told"),
+    [
+        # Each rank draws half of its own eight places in each epoch.
+        ((((0, 2, 4, 6), (2, 4, 8, 14)), ((1, 3, 5, 7), (3, 5, 9, 15))), True),
+        # Both share eight places.
+        ((((0, 2, 4, 6), (0, 1, 2, 7)), ((1, 3, 5, 7), (3, 4, 5, 6))), False),
+        # All ranks have chosen eight others for the second epoch.
+        ((((0, 2, 4, 6), (8, 10, 12, 14)), ((1, 3, 5, 7), (9, 11, 13, 15))), False),
+        # Each rank has split the data at random.
+        ((((0, 2, 4, 6), (2, 4, 8, 9)), ((1, 3, 5, 7), (3, 5, 9, 8))), False),
+    ],
+)
+def test_a_share_of_what_is_the_share_of_a_rank_already(
+    drawn: tuple[tuple[tuple[int, ...], ...], ...], told: bool
+) -> None:
+    recording = read_by((2, 0), (2, 1))
+    ranks = (
+        replace(
+            rank,
+            passes=tuple(
+                replace(rank.passes[0], number=number, shuffle=True, places=places, samples=4, size=8)
+                for number, places in enumerate(epochs, 1)
+            ),
+        )
+        for rank, epochs in zip(recording.ranks, drawn, strict=True)
+    )
+    assert bool(found("GPU305", replace(recording, ranks=tuple(ranks)))) == told
+
+
 def test_all_ranks_may_read_all_where_they_share_the_layers() -> None:
     recording = read_by((1, 0), (1, 0))
     assert found("GPU305", recording)

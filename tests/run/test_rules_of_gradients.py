@@ -2,9 +2,11 @@
 
 import pytest
 
+from gpudoctor.cli.run_report import compared, report
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules, load
-from gpudoctor.run.recording import ParameterCheck, Recording
+from gpudoctor.report.text import Style
+from gpudoctor.run.recording import ParameterCheck, RecordedWrap, Recording
 from tests.support.made_runs import PLACE, healthy
 
 
@@ -32,3 +34,41 @@ def test_steps_whose_gradients_nobody_averaged(unsynced: set[int], words: str) -
     card = next(card for card in find_rules().cards if card.code == "GPU702")
     told = [each.message for each in load(card).in_run(Recording(tuple(ranks), seconds=1.0))]
     assert [words in each for each in told] == [True] * bool(words)
+
+
+def _with_backwards(*made: int) -> Recording:
+    run = healthy().recording
+    ranks = (
+        replace(rank, passes=tuple(replace(each, backwards=backwards) for each in rank.passes))
+        for rank, backwards in zip(run.ranks, made, strict=True)
+    )
+    return replace(run, ranks=tuple(ranks))
+
+
+@pytest.mark.parametrize(
+    ("made", "suspected", "told"),
+    [((191, 191), True, True), ((200, 195), True, True), ((191, 191), False, False), ((200, 200), True, False),
+     ((100, 100), True, False)],
+)  # fmt: skip
+def test_ranks_that_left_out_batches_and_came_to_their_end(made: tuple[int, int], suspected: bool, told: bool) -> None:
+    """Of batches that are put together, half or more have no backward of their own."""
+    run = replace(_with_backwards(*made), suspected=frozenset({"GPU503"} if suspected else ()))
+    card = next(card for card in find_rules().cards if card.code == "GPU503")
+    assert ["gradients of different iterations" in each.message for each in load(card).in_run(run)] == [True] * told
+
+
+@pytest.mark.parametrize("wraps", [(), (RecordedWrap("DistributedDataParallel", 1, 2, "Net", False, 4, (), PLACE),)])
+def test_ranks_that_drift_apart_for_no_reason_that_is_known(wraps: tuple[RecordedWrap, ...]) -> None:
+    run = healthy().recording
+    ranks = (
+        replace(
+            rank, wraps=wraps, checks=tuple(ParameterCheck(step, 0, (step + rank.pid,), ("w",), 0) for step in (1, 2))
+        )
+        for rank in run.ranks
+    )
+    run = replace(run, ranks=tuple(ranks), status=0)
+    told = "After step 1 the ranks held different values in parameter w" if wraps else ""
+    watched = compared(run, (), None, find_rules())
+    assert watched.unexplained.partition(" (")[0] == told
+    text = " ".join("\n".join(report(watched, Style(80))).split())
+    assert ("No mistake was seen" in text, bool(wraps) and told in text) == (not wraps, bool(wraps))

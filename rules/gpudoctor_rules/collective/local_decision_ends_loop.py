@@ -34,6 +34,7 @@ https://docs.pytorch.org/tutorials/advanced/generic_join.html; run on two CPU ra
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import permutations
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
@@ -59,6 +60,7 @@ from gpudoctor_rules.collective._together import JointStep, steps_together
 
 MAY_AGREE = "The ranks may agree for a reason that cannot be seen here, such as equal data."
 SIGNAL = "A signal reaches each rank at a moment of its own."
+TOGETHER = "Decide for all ranks together: reduce or broadcast what the decision is made of, then decide."
 REFUSED = "by returning None in distributed training is not supported"
 WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the program", "return": "returns here"}
 
@@ -149,8 +151,25 @@ class LocalDecisionEndsLoop(Rule):
         yield from standstill(
             self,
             recording,
-            "Decide for all ranks together: reduce or broadcast what the decision is made of, then decide.",
+            TOGETHER,
         )
+        # Batches that all ranks leave out together look the same: that each decides for itself, the code says.
+        if self.code in recording.suspected and not recording.hang:
+            yield from self._went_on(recording)
+
+    def _went_on(self, recording: Recording) -> Findings:
+        """Ranks that were out of step, and came to their end: each had left out as many batches."""
+        for one, other in permutations(recording.ranks, 2):
+            for here, there in zip(one.training_passes, other.training_passes, strict=False):
+                left, theirs = here.batches - here.backwards, there.batches - there.backwards
+                if here.place is not None and here.ended and there.ended and 0 < left < here.backwards:
+                    yield self.found(
+                        here.place,
+                        f"Rank {one.rank} made no backward for {left} of {here.batches} batches, and rank {other.rank} "
+                        f"for {max(0, theirs)} of {there.batches}: gradients of different iterations were averaged.",
+                        remedy=TOGETHER,
+                    )
+                    return
 
 
 def _left_out(program: Program, together: list[JointStep]) -> Iterator[tuple[JointStep, Literal]]:

@@ -98,6 +98,22 @@ def shuffled_passes(rank: Process) -> list[Pass]:
     return [each for each in rank.training_passes if each.ended and each.shuffle and (each.replicas or 1) > 1]
 
 
+def shared_out_again(recording: Recording) -> Pass | None:
+    """A pass of a sampler that takes a share of what is one rank's own already: it splits fewer samples than the ranks
+    have drawn in all, of which each draws some again, and never those of another."""
+    passes = [shuffled_passes(rank) for rank in recording.ranks]
+    first = passes[0][0] if recording.distributed and all(passes) else None
+    if first is None or first.size is None or first.replicas != len(passes):
+        return None
+    of_loader = [[each for each in of_rank if each.loader == first.loader] for of_rank in passes]
+    if not all(each.kept_all and each.size == first.size for of_rank in of_loader for each in of_rank):
+        return None
+    drawn = [[place for each in of_rank for place in each.places or ()] for of_rank in of_loader]
+    own = [len(set(places)) for places in drawn]
+    apart = len(set().union(*drawn)) == sum(own) > first.size
+    return first if apart and all(many < len(places) for many, places in zip(own, drawn, strict=True)) else None
+
+
 def same_order_again(recording: Recording) -> Iterator[tuple[Pass, Pass]]:
     """For each loader the first two passes of rank 0, where they had one order; the first one of a sampler counts."""
     passes = shuffled_passes(recording.ranks[0]) if recording.ranks else []

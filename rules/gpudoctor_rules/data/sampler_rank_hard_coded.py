@@ -7,7 +7,8 @@ the one with its number. With `rank=0` for everybody all ranks read the first sh
 with `num_replicas=1` as well, each rank reads everything. The local rank starts at 0 on each node, so with two nodes
 half of the shards are read twice. With `num_replicas` and `rank` the wrong way round the shards make no sense at all.
 With a `seed` that differs between ranks each one shuffles differently, and shards overlap; the sampler that Lightning
-puts into a loader takes the seed that `seed_everything` was last given. All of this is silent, except for a number that
+puts into a loader takes the seed that `seed_everything` was last given. Data of which each rank holds its own part is
+split once more, and but for one share of each part nobody reads it. All of this is silent, except for a number that
 is too large: `ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
 
 ## Fix
@@ -74,6 +75,8 @@ class SamplerRankHardCoded(Rule):
                 yield from self._of(program, event)
 
     def in_run(self, recording: Recording) -> Findings:
+        from gpudoctor_rules.data._seen import shared_out_again
+
         told = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
         if not recording.distributed or len(told) < len(recording.ranks) or told[0].made is None:
             return
@@ -93,6 +96,13 @@ class SamplerRankHardCoded(Rule):
                 f"The samplers of the ranks shuffle with the seeds {' and '.join(str(each.seed) for each in told)}: "
                 "their shards overlap, and other samples are never trained on.",
                 remedy="Leave `seed` out, or give all ranks the same.",
+            )
+        elif (again := shared_out_again(recording)) is not None and again.made is not None:
+            yield self.found(
+                again.made,
+                f"Each rank has a part of the data of its own, {again.size} samples, and its sampler takes one of "
+                f"{again.replicas} shares of that: in each epoch the other shares are read by nobody.",
+                remedy="Hand the sampler all of the data, or shuffle each part without it (`shuffle=True`).",
             )
 
     def _of_lightning(self, program: Program) -> Findings:
