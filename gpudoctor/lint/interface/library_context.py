@@ -188,8 +188,8 @@ class ProjectModules(Protocol):
     def has_module(self, name: str) -> bool:
         """The project has a module or package of this dotted name."""
 
-    def named_in_settings(self, keys: Sequence[str]) -> list[str]:
-        """The dotted names that stand under these keys in setting files of the project."""
+    def named_in_settings(self, keys: Sequence[str], *, words: bool = False) -> list[str]:
+        """The dotted names that stand under these keys in setting files of the project; with `words` those of one."""
 
     def named_by_itself(self, key: str) -> list[str]:
         """The dotted names that stand under this key in setting files of the project, in no section or in one."""
@@ -419,8 +419,8 @@ class LibraryContext(Protocol):
     def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values:
         """Call whatever the function may be."""
 
-    def attribute(self, receiver: Value, name: str, node: ast.AST) -> Values:
-        """`receiver.name`."""
+    def attribute(self, value: Value, name: str, node: ast.AST) -> Values:
+        """`value.name`."""
 
     def for_each_value(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:
         """Visit each value that is possible here, on a path of its own, and join the results."""

@@ -35,15 +35,18 @@ from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.container import DictOf
     from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.domain.rank import Rank, Size
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.interface.library_context import Execution, Launch, LibraryContext, ProjectModules
     from gpudoctor.lint.interp.function_traits import Registrar
+
+    class _Asked(LibraryContext, ProjectModules):
+        """What models may ask and do."""
+
 else:
     # Nobody needs to run what only says which members there are.
-    LibraryContext = object
+    _Asked = object
 
 
 MAIN = "__main__"
@@ -61,7 +64,7 @@ class LastCall:
     frame: Frame
 
 
-class Evaluator(ExecutionState, LibraryContext):
+class Evaluator(ExecutionState, _Asked):
     """The state of an execution, as the parts of the evaluation see it."""
 
     # One for the whole execution, too: a module is executed once, whoever has asked for it.
@@ -177,30 +180,8 @@ class Evaluator(ExecutionState, LibraryContext):
         """Execute the body of a module; what it binds is seen on every path."""
 
     @abstractmethod
-    def import_named(self, name: str, node: ast.AST) -> Value:
-        """Import a module by its dotted name."""
-
-    @abstractmethod
-    def complete(self, table: DictOf, key: Value | None) -> None:
-        """Before it is said what a table has: import what waits, where it registers something."""
-
-    @abstractmethod
-    def import_found(self, folder: str | None) -> None:
-        """Import the modules in a folder and below it, or beside the current module, when they are asked for."""
-
-    @abstractmethod
-    def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
-        """Import the modules of the project that define a name, or one of them where they are more than `most`."""
-
-    @abstractmethod
     def item_at(self, value: Value, index: Values, node: ast.AST) -> Values:
         """`value[index]`."""
-
-    @abstractmethod
-    def object_of_settings(
-        self, cls: Class, node: ast.AST, chosen: Callable[[str, Values | None], Values] | None = None
-    ) -> Values:
-        """An object of a class whose fields the user or a file chooses, also those of the objects in it."""
 
     @abstractmethod
     def library_name(self, name: str, node: ast.AST) -> Values:
@@ -303,20 +284,12 @@ class Evaluator(ExecutionState, LibraryContext):
     def has_module(self, name: str) -> bool:
         return name == MAIN or (bool(name) and self.project.find(self.frame.file, name) is not None)
 
-    def named_in_settings(self, keys: Sequence[str]) -> list[str]:
+    def named_in_settings(self, keys: Sequence[str], *, words: bool = False) -> list[str]:
         # Imported late: most programs write the names of their classes.
         from gpudoctor.lint.source.setting_files import named_under
 
         self.asked_by_name += 1
-        return named_under(self.project.root, keys) if keys else []
-
-    def texts_in_settings(self, keys: Sequence[str]) -> list[str]:
-        """The plain texts that stand under these keys in setting files of the project."""
-        # Imported late, as above.
-        from gpudoctor.lint.source.setting_files import texts_under
-
-        self.asked_by_name += 1
-        return texts_under(self.project.root, keys) if keys else []
+        return named_under(self.project.root, keys, words=words) if keys else []
 
     def named_by_itself(self, key: str) -> list[str]:
         # Imported late, as above.

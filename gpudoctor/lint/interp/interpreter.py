@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable
 
-from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.function import Class, Generator, ProjectModule
+from gpudoctor.lint.domain.function import ProjectModule
 from gpudoctor.lint.domain.symbols import PlaceOnDisk
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, singleton
-from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.interp import attributes, calls, imports, items, library, statements, truthiness, with_statements
 from gpudoctor.lint.interp.annotations import object_of_settings
 from gpudoctor.lint.interp.evaluator import MAIN, Evaluator
@@ -39,6 +37,19 @@ class Interpreter(Evaluator):
 
     __slots__ = ()
 
+    # The functions themselves, which get it as their first argument: nothing is called more often.
+    execute = statements.run_block
+    truth = truthiness.truth
+    attribute = attributes.attribute
+    item_at = items.item_at
+    items_of = items.items_of
+    call = calls.call
+    open_context = with_statements.open_in_stack
+    run_generator = with_statements.run_generator
+    library_name = library.library_name
+    object_of_settings = object_of_settings
+    import_defining = imports.load_defining
+
     def run_module(self, scope: Hashable, file: ModuleFile) -> None:
         """Execute the body of a module; what it binds is seen on every path."""
         name = MAIN if scope == self.main_scope else file.name
@@ -58,9 +69,6 @@ class Interpreter(Evaluator):
             if scope == self.main_scope:
                 self._note_end(_last_line(file))
 
-    def execute(self, body: Sequence[ast.stmt]) -> None:
-        statements.run_block(self, body)
-
     def evaluate(self, node: ast.expr) -> Values:
         """The values of an expression on this path."""
         # Counted and chosen here, not in functions of their own: there is no call that is more frequent.
@@ -68,12 +76,6 @@ class Interpreter(Evaluator):
         if not count & _LOOK_EVERY:
             self.check_evaluations()
         return EVALUATORS[type(node)](self, node)
-
-    def truth(self, values: Values, node: ast.AST) -> bool | Literal:
-        return truthiness.truth(self, values, node)
-
-    def attribute(self, receiver: Value, name: str, node: ast.AST) -> Values:
-        return attributes.attribute(self, receiver, name, node)
 
     def import_named(self, name: str, node: ast.AST) -> Value:
         if name == MAIN and self.main_scope is not None:
@@ -84,37 +86,9 @@ class Interpreter(Evaluator):
             self.abort(self.text(node), self.place(node), "ModuleNotFoundError", why)
         return imports.load(self, bare, len(name) - len(bare), node)
 
-    def import_defining(self, name: str, most: int, node: ast.AST) -> list[Value]:
-        return imports.load_defining(self, name, most, node)
-
     def import_found(self, folder: str | None) -> None:
         imports.wait_for_found(self, folder or os.path.dirname(self.frame.file.source.path))
 
     def complete(self, table: DictOf, key: Value | None) -> None:
         if self.waits or (self.pending and not self.reading_library):
             imports.complete(self, table, key)
-
-    def item_at(self, value: Value, index: Values, node: ast.AST) -> Values:
-        return items.item_at(self, value, index, node)
-
-    def object_of_settings(
-        self, cls: Class, node: ast.AST, chosen: Callable[[str, Values | None], Values] | None = None
-    ) -> Values:
-        return object_of_settings(self, cls, node, chosen)
-
-    def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values:
-        return calls.call(self, function, arguments, node)
-
-    def open_context(self, manager: Values, node: ast.AST) -> Values:
-        return with_statements.open_in_stack(self, manager, node)
-
-    def run_generator(
-        self, generator: Generator, node: ast.AST, on_yield: Callable[[Values], None] | None = None
-    ) -> Values:
-        return with_statements.run_generator(self, generator, node, on_yield)
-
-    def items_of(self, values: Values, node: ast.AST) -> Values:
-        return items.items_of(self, values, node)
-
-    def library_name(self, name: str, node: ast.AST) -> Values:
-        return library.library_name(self, name, node)

@@ -316,7 +316,7 @@ def _named_in_settings(
     if not of_many or not isinstance(key, Unknown) or not _is_chosen(key):
         return known, False
     usual = text_of(default_of(m, key))
-    names = m.texts_in_settings(settings_of(key)) if usual is None else [usual]
+    names = m.named_in_settings(settings_of(key), words=True) if usual is None else [usual]
     named = [(each, found) for each, found in known if text_of(each.single) in names]
     return named or known, bool(named)
 

@@ -23,19 +23,11 @@ _DOTTED = re.compile(r"^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
 _WORD = re.compile(r"^[\w+-]*[A-Za-z][\w+-]*$")
 
 
-def named_under(root: str, keys: Sequence[str]) -> list[str]:
-    """The dotted names that stand under these keys, or under keys that end with them: folders count as keys."""
-    return _under(keys, _named_in_settings(root))
-
-
-def texts_under(root: str, keys: Sequence[str]) -> list[str]:
-    """The names of one word that stand there."""
-    return _under(keys, _texts_in_settings(root))
-
-
-def _under(keys: Sequence[str], named: list[str]) -> list[str]:
+def named_under(root: str, keys: Sequence[str], *, words: bool = False) -> list[str]:
+    """The dotted names that stand under these keys, or under keys that end with them: folders count as keys. With
+    `words` the names of one word that stand there."""
     wanted = "/".join(("", *keys))
-    found = (each.split("=") for each in named)
+    found = (each.split("=") for each in (_texts_in_settings if words else _named_in_settings)(root))
     return list(dict.fromkeys(name for path, name in found if path.endswith(wanted)))
 
 
