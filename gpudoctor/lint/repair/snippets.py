@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.events.process import InitGroup
 
+    OwnWay = Literal[
+        "accumulates_by", "device", "first_goes_ahead", "searches_by", "shares_by", "wraps_behind", "wraps_by"
+    ]
+
     class Managed(Protocol):
         """A program as far as it says who is in charge of it."""
 
@@ -81,43 +85,9 @@ def local_rank_of(program: Managed) -> str:
     return asked or f'int(os.environ["{variable}"])'
 
 
-def own_device(program: Managed) -> str:
-    """How the framework in charge is asked for the GPU of the process; empty where none says it."""
-    return next((device for name in sorted(program.managed_by) if (device := framework(name).device)), "")
-
-
-def own_wrapper(program: Managed) -> str:
-    """What keeps a model in step that nobody wraps: the framework's way, or PyTorch's."""
-    given = (framework(name).wraps_by for name in sorted(program.managed_by))
-    return next(filter(None, given), "`DistributedDataParallel(..., device_ids=[local_rank])`")
-
-
-def own_sharing(program: Managed) -> str:
-    """What gives each rank its share of a loader in the framework in charge; empty where it has no way of its own."""
-    return next((shares for name in sorted(program.managed_by) if (shares := framework(name).shares_by)), "")
-
-
-def own_accumulation(program: Managed) -> str:
-    """What adds up the gradients of several batches in the framework in charge; empty where none says."""
-    return next(filter(None, (framework(name).accumulates_by for name in sorted(program.managed_by))), "")
-
-
-def own_search(program: Managed) -> str:
-    """What has the wrapper of the framework in charge look for parameters that a step leaves out; PyTorch's way where
-    none has one of its own."""
-    given = (framework(name).searches_by for name in sorted(program.managed_by))
-    return next(filter(None, given), "give the wrapper `find_unused_parameters=True`")
-
-
-def before_own_loop(program: Managed) -> str:
-    """Where the model can still be changed that the loop of the framework in charge wraps; empty where none does."""
-    return next((place for name in sorted(program.managed_by) if (place := framework(name).wraps_behind)), "")
-
-
-def first_goes_ahead(program: Managed) -> str:
-    """What lets the first rank of a node do something before the others in the framework in charge, for a remedy;
-    empty where none does."""
-    return next((ahead for name in sorted(program.managed_by) if (ahead := framework(name).first_goes_ahead)), "")
+def own(program: Managed, word: OwnWay) -> str:
+    """What the framework in charge has for that, as the field of `Framework` says; empty where none has its own."""
+    return next(filter(None, (getattr(framework(name), word) for name in sorted(program.managed_by))), "")
 
 
 def asked_first(program: Managed, at: Event) -> str:

@@ -33,7 +33,7 @@ from gpudoctor.lint.events.event_context import only_some_ranks
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.waiting_ranks import others_begin_later, others_wait
-from gpudoctor.lint.repair.snippets import first_goes_ahead
+from gpudoctor.lint.repair.snippets import own
 from gpudoctor.rule import Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class DownloadOnEveryRank(Rule):
 
 
 def _remedy(program: Program) -> str:
-    ahead = first_goes_ahead(program)
+    ahead = own(program, "first_goes_ahead")
     return f"Open it under `with {ahead}:`: one rank downloads, and the others find it there." if ahead else REMEDY
 
 

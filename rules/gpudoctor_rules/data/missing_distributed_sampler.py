@@ -53,7 +53,7 @@ from gpudoctor.lint.repair.repair import (
     SetArgument,
     Source,
 )
-from gpudoctor.lint.repair.snippets import own_sharing
+from gpudoctor.lint.repair.snippets import own
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.data._passes import (
     LearningPass,
@@ -92,7 +92,7 @@ class MissingDistributedSampler(Rule):
                 or any(data in forgotten for data in loader.dataset or ())
             ):
                 continue
-            data, shares = first_name(loader.dataset, "its data set"), own_sharing(program)
+            data, shares = first_name(loader.dataset, "its data set"), own(program, "shares_by")
             yield self.found(
                 at=loader.place,
                 message=f"`{loader.label}` has no distributed sampler: every rank trains on all of {data}, "

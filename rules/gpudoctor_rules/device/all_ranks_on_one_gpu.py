@@ -58,7 +58,7 @@ from gpudoctor.lint.questions.devices_compared import (
     unless_on_cpu,
 )
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
-from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own_device
+from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import (
@@ -143,7 +143,7 @@ class AllRanksOnOneGpu(Rule):
         device = event.device if isinstance(event, DeviceUsed) else certain_device(event.device)
         number = device.literal_index if isinstance(device, Device) else 0
         model = isinstance(event, Move) and isinstance(event.subject.core, Module)
-        own = own_device(program)
+        asked = own(program, "device")
         subject = f"`{event.subject.label}`" if isinstance(event, Move) and event.subject.label else "This tensor"
         cost = (
             "all of them crowd that one, which runs out of memory"
@@ -155,7 +155,7 @@ class AllRanksOnOneGpu(Rule):
         yield self.found(
             entered(event, [each for each in others if each.device != event.device]),
             f"{subject} is put on `cuda:{number}` by every rank, though each has a GPU of its own: {cost}.",
-            remedy=f"Name no number: take {f'`{own}`, or ' if own else ''}the device of what it meets.",
+            remedy=f"Name no number: take {f'`{asked}`, or ' if asked else ''}the device of what it meets.",
             because=[("the device is named here", device.place if isinstance(device, Device) else None)],
             severity=Severity.WARNING,
         )

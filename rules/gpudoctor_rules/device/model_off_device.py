@@ -42,7 +42,7 @@ from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.asked_in_tests import where_something_is_raised
 from gpudoctor.lint.questions.devices_compared import device_called
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
-from gpudoctor.lint.repair.snippets import moved_to, own_device
+from gpudoctor.lint.repair.snippets import moved_to, own
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
@@ -85,7 +85,7 @@ class ModelOffDevice(Rule):
             yield self.found(
                 at=event.location,
                 message=f"`{label}` is on the CPU when it is called{_with(where)}: {_ending(event.module)}",
-                remedy=f"Move the model before its first use: `{label}.to({own_device(program) or 'device'})`"
+                remedy=f"Move the model before its first use: `{label}.to({own(program, 'device') or 'device'})`"
                 + (", with the device of its inputs." if not program.frameworks else "."),
                 because=[
                     ("the model is made here, on the CPU, and never moved", core.place),

@@ -37,7 +37,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.asked_in_tests import asks_for_deepspeed
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
-from gpudoctor.lint.repair.snippets import own_accumulation
+from gpudoctor.lint.repair.snippets import own
 from gpudoctor.rule import Findings, Program, Recording, Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper
@@ -80,7 +80,7 @@ class SyncOnEveryMicrobatch(Rule):
         wrapper = averaging_wrapper(program, backward)
         # What a framework has wrapped is in its hands, whoever calls `backward`.
         if wrapper is None or backward.managed or _handed_over(program, wrapper):
-            remedy = own_accumulation(program)
+            remedy = own(program, "accumulates_by")
         # The wrapper of apex, which alone rearranges nothing, has two methods where torch's has one.
         elif not wrapper.rearranges:
             remedy = f"Call `{wrapper.label}.disable_allreduce()` before the first batch of a step, and "

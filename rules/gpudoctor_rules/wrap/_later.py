@@ -9,7 +9,7 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition
-from gpudoctor.lint.repair.snippets import before_own_loop, own_search
+from gpudoctor.lint.repair.snippets import own
 from gpudoctor.rule import Program
 
 
@@ -29,12 +29,13 @@ def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
 
 def before_wrap(program: Program, wrap: Wrap) -> str:
     """Where the model can still be changed; empty where that is just before the line that wraps it."""
-    return before_own_loop(program) if wrap.handed_to == "" else ""
+    return own(program, "wraps_behind") if wrap.handed_to == "" else ""
 
 
 def how_to_search(program: Program, wrap: Wrap) -> str:
     """What has the wrapper look for parameters that a step leaves out."""
-    return own_search(program) if wrap.handed_to is not None else "give the wrapper `find_unused_parameters=True`"
+    framework = own(program, "searches_by") if wrap.handed_to is not None else ""
+    return framework or "give the wrapper `find_unused_parameters=True`"
 
 
 def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:

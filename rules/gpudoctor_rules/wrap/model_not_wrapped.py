@@ -57,12 +57,14 @@ from gpudoctor.lint.repair.repair import (
     Replace,
     Source,
 )
-from gpudoctor.lint.repair.snippets import local_rank, own_wrapper
+from gpudoctor.lint.repair.snippets import local_rank, own
 from gpudoctor.rule import DriftText, Findings, Program, Recording, Rule
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Condition, Location, Value
     from gpudoctor.run.recording import Drift
+
+_BY_PYTORCH = "`DistributedDataParallel(..., device_ids=[local_rank])`"
 
 
 class ModelNotWrapped(Rule):
@@ -110,8 +112,8 @@ class ModelNotWrapped(Rule):
                     backward.location,
                     f"{name_of(model)} is trained on every rank but never wrapped: each rank applies only its own "
                     "gradients and trains a model of its own, all but one of which are thrown away.",
-                    remedy=f"Once {name_of(model)} is on its GPU, wrap it in {own_wrapper(program)} and call the "
-                    "wrapper in the training loop.",
+                    remedy=f"Once {name_of(model)} is on its GPU, wrap it in {own(program, 'wraps_by') or _BY_PYTORCH} "
+                    "and call the wrapper in the training loop.",
                     because=[
                         *([("the ranks meet in a process group here", group.location)] if group is not lacking else []),
                         (f"{name_of(model)} is made here", model.place),
