@@ -100,12 +100,6 @@ def averaging_wrapper(program: Program, backward: Backward) -> Wrapper | None:
     return next((each for each in ddp if not each.wrapped_by(WrapperKind.FSDP)), None)
 
 
-def comes_behind(event: Event, backward: Backward) -> bool:
-    """In the same round of the training loop, perhaps in a loop over the parameters."""
-    rounds = [(loop.identity, loop.pass_) for loop in backward.loops]
-    return [(loop.identity, loop.pass_) for loop in event.loops][: len(rounds)] == rounds
-
-
 def comes_before(program: Program, backward: Backward, step: OptimizerStep) -> bool:
     """Whoever makes the step has made the backward, of whichever loss was computed, where options choose it: each has
     an event of its own."""

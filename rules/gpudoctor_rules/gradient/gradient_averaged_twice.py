@@ -32,9 +32,9 @@ from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync
-from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round, within_round
 from gpudoctor.rule import Findings, Program, Recording, Rule
-from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
+from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 _NEARLY = 1e-6
 
@@ -119,7 +119,7 @@ class GradientAveragedTwice(Rule):
             if event.order < backward.order or not event.adds_up or not event.of_all_ranks:
                 continue
             again = not parts.isdisjoint(event.of_gradients)
-            if again and comes_behind(event, backward) and not event.condition.excludes(backward.condition):
+            if again and within_round(event, backward) and not event.condition.excludes(backward.condition):
                 # What averages for models without a wrapper is not wrong, but to call it here.
                 place = parting(event, backward)
                 return self.found(

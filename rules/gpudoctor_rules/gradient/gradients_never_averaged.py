@@ -34,8 +34,9 @@ from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, ScaleGradients
+from gpudoctor.lint.questions.loop_rounds import within_round
 from gpudoctor.rule import Findings, Program, Rule
-from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
+from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 
 class GradientsNeverAveraged(Rule):
@@ -79,7 +80,7 @@ def _mean_behind(program: Program, event: Collective, owner: Value) -> Backward 
     fed = [
         each
         for each in program.events(Backward)
-        if _in_hook(event) or (each.order < event.order and comes_behind(event, each))
+        if _in_hook(event) or (each.order < event.order and within_round(event, each))
         if any(program.within(call.module.core) & program.within(owner) for call in program.calls_in_graph(each))
     ]
     surely = all(_is_own_mean(program, each) and not event.condition.excludes(each.condition) for each in fed)

@@ -32,11 +32,11 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round, within_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.rule import Findings, Program, Recording, Rule
-from gpudoctor_rules.gradient._steps import comes_behind, reaches
+from gpudoctor_rules.gradient._steps import reaches
 
 
 class ParametersUsedOutsideForward(Rule):
@@ -99,7 +99,7 @@ def _averaged(program: Program, backward: Backward, wrap: Wrapping) -> bool:
     core = wrap.inner.core
     called = any(call.module.core == core and same_round(call, backward) for call in program.events(Forward))
     by_hand = any(
-        event.order > backward.order and not event.waits and comes_behind(event, backward)
+        event.order > backward.order and not event.waits and within_round(event, backward)
         for event in program.events(Collective)
     )
     return called or by_hand

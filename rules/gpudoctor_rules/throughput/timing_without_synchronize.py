@@ -41,7 +41,7 @@ from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.flow.condition import Condition
-from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round
+from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, within_round
 from gpudoctor.lint.repair.repair import Before, Code, Imported, Repair
 from gpudoctor.rule import Findings, Program, Rule
 
@@ -131,7 +131,7 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
     if loop is None:
         return work[-1]
     inside = range(since.order, until.order)
-    others = [e for e in program.log[loop.entered :] if e.order not in inside and _within_round(e, since)]
+    others = [e for e in program.log[loop.entered :] if e.order not in inside and within_round(e, since)]
     # What waits in the case in which the clock is read need not do so in the others.
     waiting = (e for e in others if isinstance(e, HostSync) or (isinstance(e, Move) and e.waits))
     if any(until.condition.implies(_tests(e, others)) or in_every_round(program, e, loop) for e in waiting):
@@ -144,12 +144,6 @@ def _tests(event: Event, among: Sequence[Event]) -> Condition:
     """Which tests lead to a statement: each value that it may concern has an event and a condition of its own."""
     same = (e for e in among if type(e) is type(event) and e.location == event.location)
     return reduce(Condition.intersection, [e.condition for e in same if e.context.frames == event.context.frames])
-
-
-def _within_round(event: Event, clock: ClockRead) -> bool:
-    """It happens in the same round of the loops around the clock, be it in a loop of its own."""
-    rounds = [(loop.identity, loop.pass_) for loop in clock.loops]
-    return [(loop.identity, loop.pass_) for loop in event.loops[: len(rounds)]] == rounds
 
 
 def _is_waited_for(work: Event, since: ClockRead, between: Sequence[Event]) -> bool:

@@ -30,6 +30,7 @@ from gpudoctor.diagnostic import Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Forward, SyncNorm
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.rule import Findings, Program, Recording, Rule
 
@@ -101,5 +102,4 @@ def _both_happen(one: Forward, other: Forward, backward: Backward) -> bool:
     """Both calls surely lie in one graph: a loss may also be of either, or of the one of an earlier round."""
     # `if step % 4 == 0: loss += penalty(model)`: a loss may be of either call.
     sure = backward.condition.implies(one.condition) and backward.condition.implies(other.condition)
-    same = [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]
-    return sure and same
+    return sure and same_round(one, other)
