@@ -262,10 +262,8 @@ def in_order(items: tuple[Values, ...], given: Mapping[str, Values]) -> tuple[Va
 
 def known_keys(do: LibraryContext, value: DictOf) -> list[Value] | None:
     """The keys, None where others may be there."""
-    known = pairs(do, value)
-    if known is None or do.state(value, ContainerState.more) is not None:
-        return None
-    return [key.single for key, _ in known if key.single is not None]
+    known = known_items(do, value)
+    return [key.single for key in known if key.single is not None] if known is not None else None
 
 
 def note_rank_decides(do: LibraryContext, values: Values) -> None:

@@ -41,14 +41,18 @@ def fits(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
         case ast.MatchSingleton(value):
             return truth(m, compare_values(m, ast.Is(), subject, singleton(Const(value)), case), case)
         case ast.MatchOr(patterns):
-            return _any(m, [fits(m, subject, each) for each in patterns], case)
+            return _together(m, [fits(m, subject, each) for each in patterns], case, decides=True)
     only = subject.restrict(m.path).single
     if isinstance(case, ast.MatchClass) and only is not None:
         return _fits_class(m, only, case)
     parts = _parts(m, only, case)
     if isinstance(parts, bool):
         return parts
-    return _may_fit(m, subject, case) if parts is None else _all(m, [fits(m, *each) for each in parts], case)
+    return (
+        _may_fit(m, subject, case)
+        if parts is None
+        else _together(m, [fits(m, *each) for each in parts], case, decides=False)
+    )
 
 
 def _parts(m: Evaluator, value: Value | None, case: ast.pattern) -> Pairs | bool | None:
@@ -104,25 +108,24 @@ def _fits_class(m: Evaluator, value: Value, case: ast.MatchClass) -> bool | Lite
     else:
         held = [singleton(value)] * len(case.patterns)
     answers = [fits(m, *each) for each in zip(held, (*case.patterns, *case.kwd_patterns), strict=False)]
-    return _all(m, [kind, *answers], case) if len(answers) == len(case.patterns) + len(case.kwd_patterns) else kind
+    return (
+        _together(m, [kind, *answers], case, decides=False)
+        if len(answers) == len(case.patterns) + len(case.kwd_patterns)
+        else kind
+    )
 
 
 def _is_plain(value: Value) -> bool:
     return isinstance(value, (Const, TupleOf, ListOf, DictOf))
 
 
-def _all(m: Evaluator, answers: list[bool | Literal], case: ast.pattern) -> bool | Literal:
+def _together(m: Evaluator, answers: list[bool | Literal], case: ast.pattern, *, decides: bool) -> bool | Literal:
+    """Whether all of several patterns fit, of which a False decides; or any of them, of which a True does."""
     open_ = [each for each in answers if isinstance(each, Literal)]
-    if False in answers:
-        return False
-    return truth(m, singleton(conjunction(open_, _text(m, case), m.place(case))), case) if open_ else True
-
-
-def _any(m: Evaluator, answers: list[bool | Literal], case: ast.pattern) -> bool | Literal:
-    open_ = [each for each in answers if isinstance(each, Literal)]
-    if True in answers:
-        return True
-    return truth(m, singleton(disjunction(open_, _text(m, case), m.place(case))), case) if open_ else False
+    if decides in answers:
+        return decides
+    join = disjunction if decides else conjunction
+    return truth(m, singleton(join(open_, _text(m, case), m.place(case))), case) if open_ else not decides
 
 
 def _may_fit(m: Evaluator, subject: Values, case: ast.pattern) -> Literal:

@@ -254,19 +254,12 @@ def _note_leaving(m: Evaluator, how: str, node: ast.stmt) -> None:
         m.emit(LeaveLoop, at=m.place(node), how=how, loop=loop)
 
 
-def _break(m: Evaluator, node: ast.Break) -> None:
-    _note_leaving(m, "break", node)
+def _leave_round(m: Evaluator, node: ast.Break | ast.Continue) -> None:
+    ends = isinstance(node, ast.Break)
+    _note_leaving(m, "break" if ends else "continue", node)
     if m.open_loops:
         loop = m.open_loops[-1]
-        loop.breaks.append(m.exit_path(loop.base_depth))
-    m.unreachable = True
-
-
-def _continue(m: Evaluator, node: ast.Continue) -> None:
-    _note_leaving(m, "continue", node)
-    if m.open_loops:
-        loop = m.open_loops[-1]
-        loop.continues.append(m.exit_path(loop.base_depth))
+        (loop.breaks if ends else loop.continues).append(m.exit_path(loop.base_depth))
     m.unreachable = True
 
 
@@ -526,8 +519,8 @@ RUNNERS: dict[type[ast.stmt], Callable[[Evaluator, Any], None]] = {
     ast.AsyncFor: run_for,
     ast.While: run_while,
     ast.Return: _return,
-    ast.Break: _break,
-    ast.Continue: _continue,
+    ast.Break: _leave_round,
+    ast.Continue: _leave_round,
     ast.Raise: _raise,
     ast.Try: _try,
     ast.With: _with,

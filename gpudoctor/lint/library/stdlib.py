@@ -58,23 +58,17 @@ def _clock(call: Call) -> Values:
     return call.unknown(ClockReading(identity), "a clock", call.do.launch.found_apart)
 
 
-@MODELS.callable("uuid.uuid1", "uuid.uuid4")
-def _unique(call: Call) -> Values:
-    identity = call.allocation_site()
-    call.emit(ReadOwn, call=call.name, identity=identity)
-    return call.unknown(OwnReading(identity), "a unique name", call.do.launch.found_apart)
-
-
 # What comes out of it was put in somewhere, as the same thing on all ranks or not.
 MODELS.callable("queue.*")(lambda call: singleton(call.result(fresh=True, divergence=Divergence.UNREAD)))
 
 
-@MODELS.callable("random.*", "numpy.random.*")
+@MODELS.callable("random.*", "numpy.random.*", "uuid.uuid1", "uuid.uuid4")
 def _random(call: Call) -> Values:
     identity = call.allocation_site()
-    generator = "numpy" if call.name.startswith("numpy") else "python"
+    generator = {"numpy": "numpy", "random": "python"}.get(call.name.partition(".")[0], "")
     call.emit(ReadOwn, call=call.name, identity=identity, drawn=generator)
-    return call.unknown(OwnReading(identity, generator), "a random number", call.do.launch.found_apart)
+    why = "a random number" if generator else "a unique name"
+    return call.unknown(OwnReading(identity, generator), why, call.do.launch.found_apart)
 
 
 @MODELS.callable("functools.partial")
