@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interface.library_context import Execution, Launch, LibraryContext, ProjectModules
     from gpudoctor.lint.interp.function_traits import Registrar
 
-    class _Asked(LibraryContext, ProjectModules):
+    class _WhatModelsAsk(LibraryContext, ProjectModules):
         """What models may ask and do."""
 
 else:
     # Nobody needs to run what only says which members there are.
-    _Asked = object
+    _WhatModelsAsk = object
 
 
 MAIN = "__main__"
@@ -64,7 +64,7 @@ class LastCall:
     frame: Frame
 
 
-class Evaluator(ExecutionState, _Asked):
+class Evaluator(ExecutionState, _WhatModelsAsk):
     """The state of an execution, as the parts of the evaluation see it."""
 
     # One for the whole execution, too: a module is executed once, whoever has asked for it.
