@@ -15,7 +15,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Process edges: the command line, a worker, and the border to the user's script.
 BROAD_HANDLERS = 4
 # A stub says `-> Setting` of what is a `Setting` once it is called; types that only mypy reads have a stand-in.
-SAME_THING = {"Setting", "LibraryContext", "Launched", "Program", "Recording"}
+SAME_THING = {"Setting", "LibraryContext", "WhatModelsAsk", "Launched", "Program", "Recording"}
 CLASS_NAME = re.compile(r"_?[A-Z]\w*[a-z]")
 
 
