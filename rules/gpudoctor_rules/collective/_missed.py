@@ -106,10 +106,10 @@ def lonely_collectives(program: Program) -> list[Alone[Collective]]:
         # To make a group has a rule of its own. Another one may have just those members that get here.
         if event.of_all_ranks and not event.uneven and not event.makes_group
         if not (event.rank_guards and all(guard in members for guard in event.rank_guards))
-        if not any(_is_served(program, event, guard) for guard in event.rank_guards)
         if not (event.rank_guards and _may_be_met(program, event))
     ]
-    return reached_alone(calls, _kind)
+    # Who is served by code that was not read may still be the partner of what was read.
+    return [each for each in reached_alone(calls, _kind) if not all(_is_served(program, event) for event in each[1])]
 
 
 def _may_be_met(program: Program, event: Collective) -> bool:
@@ -129,12 +129,12 @@ def _tests_of_members(program: Program) -> list[Literal]:
     return [guard for event in made for guard in event.rank_guards]
 
 
-def _is_served(program: Program, event: Collective, guard: Literal) -> bool:
+def _is_served(program: Program, event: Collective) -> bool:
     """A loop of these ranks alone, in which they wait for what code that was not read lets the others call: the handler
     of a page, `button.click(fn=generate)`, sends out what is to be done."""
-    waiting = [loop for loop in event.loops if not loop.source]
-    theirs = any(all(guard in each.condition for each in program.during(loop, Collective)) for loop in waiting)
-    return theirs and any(guard.negated() in each.condition for each in program.events(Escape))
+    waits = [list(program.during(loop, Collective)) for loop in event.loops if not loop.source]
+    theirs = [guard for guard in event.rank_guards for calls in waits if all(guard in each.condition for each in calls)]
+    return any(guard.negated() in each.condition for guard in theirs for each in program.events(Escape))
 
 
 # By name: a `broadcast` does not answer an `all_reduce`, though either may seem to work.
