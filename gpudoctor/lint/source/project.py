@@ -322,13 +322,16 @@ class Project:
             return above or self._from_renamed_root(parts)
         return found
 
-    def _from_renamed_root(self, parts: list[str]) -> ModuleFile | None:
+    def _from_renamed_root(self, parts: list[str]) -> ModuleFile | Package | None:
         """A module of the package that the root is, by the name that its folder had where it was written: nobody knows
         how a checkout will be called (`name-main`, `name_v2`). Of a part of a larger tree it is a long one:
         `from vision.teams.kit.tools.train import …`."""
-        if len(parts) < 2 or not is_strange(parts[0]):
+        if not is_strange(parts[0]):
             return None
-        starts = (1,) if is_package(self._root) else range(2, len(parts) - 1)
+        called = os.path.basename(self._root).replace("-", "_")
+        if len(parts) == 1:
+            return self._under(self._root, []) if parts[0] == called else None
+        starts = (1,) if parts[0] in called or is_package(self._root) else range(2, len(parts) - 1)
         found = (self._under(self._root, parts[start:]) for start in starts)
         return next((module for module in found if isinstance(module, ModuleFile)), None)
 

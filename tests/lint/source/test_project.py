@@ -141,6 +141,14 @@ class TestAbsolute:
         assert find("kit-main/train.py", "kit") is None, "any library could be meant"
         assert find("kit-main/train.py", "scipy.train") is None, "a library that is known"
 
+    def test_root_that_is_called_like_its_package(self) -> None:
+        lay("my-kit/pyproject.toml", "my-kit/train.py", "my-kit/loader/data.py")
+        lay("my-kit-main/.git/", "my-kit-main/net.py")
+        assert find("my-kit/train.py", "my_kit.loader.data") == "my-kit/loader/data.py"
+        assert find("my-kit/train.py", "my_kit") == "my-kit/"
+        assert find("my-kit-main/net.py", "my_kit.net") == "my-kit-main/net.py"
+        assert find("my-kit-main/net.py", "other.net") is None, "a library"
+
     def test_long_name_of_a_larger_tree(self) -> None:
         lay("pyproject.toml", "kit/__init__.py", "tools/run.py", "tools/train.py")
         assert find("tools/run.py", "vision.teams.kit.tools.train") == "tools/train.py"
