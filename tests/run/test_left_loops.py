@@ -13,6 +13,7 @@ from gpudoctor.run.recording import Failure, Process, Recording, Step
 from gpudoctor.run.recording.call_counts import Subgroup
 from gpudoctor.run.recording.process_ends import Crash, Fatal, StackFrame, Terminated
 from tests.support.installs import require_torch
+from tests.support.made_runs import healthy
 from tests.support.watching import ENDED, TRAINING, watch
 
 require_torch()
@@ -172,6 +173,21 @@ def test_a_rank_that_caught_the_loss_of_another_did_not_wait_where_it_ended() ->
     assert list(sizes.in_run(left)) == []
     (found,) = rounds.in_run(left)
     assert "rank 0 in the averaging of gradients" in found.message
+
+
+@pytest.mark.parametrize(("batches", "epochs", "told"), [(200, 1, True), (180, 1, False), (200, 2, False)])
+def test_a_rank_that_ends_after_fewer_epochs(batches: int, epochs: int, told: bool) -> None:
+    """Each time it has gone through its loader to the end, as the other rank has."""
+    like = healthy().recording.ranks[0].passes[0]
+    begun = replace(like, number=2, batches=1, backwards=0, ended=False)
+    frames = (StackFrame(PLACE, "main", own=True), StackFrame(Location("torch/autograd/graph.py", 3), "run", own=False))
+    crash = Crash("RuntimeError", PEER, 1, frames)
+    run = _crashed(PEER)
+    waits = replace(run.ranks[0], crash=crash, passes=(like, begun))
+    ended = replace(run.ranks[1], over=True, passes=(replace(like, batches=batches),) * epochs)
+    rule = load(next(card for card in find_rules().cards if card.code == "GPU503"))
+    found = [each.message for each in rule.in_run(replace(run, ranks=(waits, ended)))]
+    assert ["rank 1 had ended after fewer epochs" in each for each in found] == [True] * told
 
 
 @pytest.mark.parametrize(("inside", "waits"), [("autograd/graph.py", True), ("nn/modules/linear.py", False)])

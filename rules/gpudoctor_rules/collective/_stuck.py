@@ -107,6 +107,14 @@ def _left(rank: Process, other: Process) -> bool:
     return early and over.number == going_on.number and further
 
 
+def _made_fewer_epochs(rank: Process, other: Process) -> bool:
+    """It has gone through the loader of the other rank to its end, as often as it began, and that one once more."""
+    loader = other.passes[-1].loader if other.passes else None
+    mine, theirs = ([each for each in one.passes if each.loader == loader] for one in (rank, other))
+    alike = all(one.ended and one.batches == each.batches for one, each in zip(mine, theirs, strict=False))
+    return rank.over and alike and 0 < len(mine) < len(theirs)
+
+
 def _last_backward(over: Pass) -> int:
     return over.backwards_when_left if over.left else over.backwards
 
@@ -206,6 +214,8 @@ def _ended_early(rank: Process, crash: Crash | Terminated, gone: Sequence[Proces
         return None
     if kind == BACKWARD and any(_left(each, rank) for each in gone):
         code, how = BACKWARD, "left the loop, or an iteration of it, and ended"
+    elif kind in (FORWARD, BACKWARD) and any(_made_fewer_epochs(each, rank) for each in gone):
+        code, how = BACKWARD, "ended after fewer epochs"
     elif kind == COLLECTIVE and all(each.over and _called_last(each) == crash.place for each in gone):
         code, how = ROUNDS, "come to its end, after a last call at the same line"
     else:
