@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpudoctor.logs.endings import CLOSED, LOADER_THREAD, NOT_LISTENING, UNLIKE_CALLS, VAGUE, WATCHED
+from gpudoctor.logs.endings import (
+    CLOSED,
+    LOADER_THREAD,
+    NO_SPACE,
+    NOT_LISTENING,
+    SHARED_MEMORY,
+    UNLIKE_CALLS,
+    VAGUE,
+    WATCHED,
+)
 from gpudoctor.logs.error_texts import ABORTED, AT_THE_END
 from gpudoctor.logs.error_texts.collective_prints import unlike_calls
 from gpudoctor.logs.error_texts.error_text import FailureRole
@@ -103,6 +112,8 @@ def _without_echoes(told: list[LoggedFailure]) -> list[LoggedFailure]:
     # One address was taken, or refused a connection: it says no more than that none was left.
     whole = {id(each.meaning) for each in told if not each.cut}
     told = [each for each in told if not each.cut or each.meaning is None or id(each.meaning) not in whole]
+    if any(each.meaning is SHARED_MEMORY for each in told):
+        told = [each for each in told if each.meaning is not NO_SPACE or each.place is not None]
     # A thread that serves a loader ends after what it serves.
     told = [each for each in told if each.meaning is not LOADER_THREAD] or told
     if any(each.meaning not in (AT_THE_END, ABORTED) and not (each.exit or each.cut) for each in told):

@@ -89,6 +89,10 @@ NOT_LISTENING = next(each for each in ERROR_TEXTS if each.pattern.startswith("fa
 """What is said where no address was left to listen on, and not why."""
 OUT_OF_MEMORY = next(each for each in ERROR_TEXTS if each.pattern.startswith("oom[-_]kill"))
 """How the kernel and SLURM tell that they have killed for memory."""
+SHARED_MEMORY = next(each for each in ERROR_TEXTS if "insufficient shared memory" in each.pattern)
+"""How a worker of a loader ends where shared memory is full."""
+NO_SPACE = next(each for each in ERROR_TEXTS if "Disk quota exceeded" in each.pattern)
+"""What is said of it before, as of any disk."""
 CLOSED = next(each for each in ERROR_TEXTS if each.pattern.startswith("closing signal"))
 """What a launcher says when it ends its processes, whyever."""
 UNLIKE_CALLS = next(each for each in ERROR_TEXTS if each.pattern.startswith("Detected mismatch"))

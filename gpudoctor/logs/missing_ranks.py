@@ -60,7 +60,7 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
         of = f"{operation} number {first}"
         return MissingRanks(behind, operation, f"{_ranks(behind)} never called {of}, for which the others waited", True)
     waited = {each.by.rank for each in here if each.by.rank is not None}
-    spoke = {each.by.rank for each in facts if isinstance(each, (Timeout, GroupProgress))}
+    spoke = {each.by.rank for each in facts if isinstance(each, (Timeout, GroupProgress)) or _gave_up(each)}
     silent = tuple(sorted(_known_ranks(facts) - waited - spoke))
     if 0 < len(silent) < len(waited):
         return MissingRanks(
@@ -68,6 +68,11 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
         )
     because = "the ranks in this log waited: a rank whose log is missing, a kernel or the network hung"
     return MissingRanks((), operation, _apart(timeouts) or because, False)
+
+
+def _gave_up(fact: LogFact) -> bool:
+    """Its own line of the watchdog is not in the log, but what ended the process for it is."""
+    return isinstance(fact, Notice) and "Watchdog caught" in fact.text
 
 
 def _apart(timeouts: Sequence[Timeout]) -> str:

@@ -89,7 +89,7 @@ _FRONTS = (
     # srun --label, where what follows is surely a line of its own.
     re.compile(
         r"\s{0,4}(?P<rank>\d{1,5}):\s"
-        r"(?=Traceback|  File |\[rank|\[E|[\w.]+(?:Error|Exception)\b|"
+        r"(?=(?:Original )?Traceback|  File |\[rank|\[E|[\w.]+(?:Error|Exception)\b|"
         r"Fatal Python|(?:Current t|T)hread 0x|[EW]\d{4} |$)"
     ),
     _NAMED,

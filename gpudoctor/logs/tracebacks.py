@@ -68,7 +68,7 @@ _ENDS = re.compile(
     r"Exception raised from |[^:]{1,60}: +\d+%\||torch\.distributed\.elastic\.multiprocessing\.errors\.|"
     r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d(?:/\d{4})?[ T]\d\d:\d\d|"
     r"\S+\.py:\d+: \w*Warning: |Exception in thread |Process \S+:\s*$|\(raylet|Set the environment variable HYDRA_FULL|"
-    r"\S+:\d+:\d+ \[\d+\] NCCL |(?:\([\w-]+\) )?[\w-]+@[\w-]+:\S*[$#] |"
+    r"\S+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL |(?:\([\w-]+\) )?[\w-]+@[\w-]+:\S*[$#] |"
     r"\[\d\d:\d\d:\d\d\] +[A-Z]{4,} |"
     r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"
 )
@@ -153,11 +153,13 @@ class _OpenTraceback:
 
 
 class _OpenError:
-    """An exception whose text may go on. `stamped`: a time stood in front of its first line."""
+    """An exception whose text may go on, indented as its calls are. `stamped`: a time stood in front of its first
+    line."""
 
-    def __init__(self, crash: LoggedCrash, stamped: bool) -> None:
+    def __init__(self, crash: LoggedCrash, stamped: bool, indent: int) -> None:
         self.crash = crash
         self.stamped = stamped
+        self.indent = indent
         self.lines = [crash.text] if crash.text else []
 
     @property
@@ -360,10 +362,11 @@ class TracebackReader:
         opened.begun -= times
         if opened.begun <= 0:
             del self._open[by]
-        self._texts[by] = _OpenError(crash, bool(at.at))
+        self._texts[by] = _OpenError(crash, bool(at.at), opened.indent)
 
     def _text(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
         error = self._texts[by]
+        text = text.removeprefix(" " * error.indent)
         if error.ends_before(text):
             del self._texts[by]
             closed = self._with_earlier(by, error)

@@ -123,6 +123,17 @@ def test_a_notebook_ends_after_the_launcher_that_it_has_started(tmp_path: Path) 
     assert (found.first.by.rank, found.first.place.line, found.following) == (1, 20, ())
 
 
+def test_shared_memory_that_is_full_is_no_disk(tmp_path: Path) -> None:
+    """The worker says first that it could not write, and torch why."""
+    killed = TRACEBACK.replace(
+        "KeyError: 'label'", "RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error. "
+    )
+    first = read(tmp_path, f"OSError: [Errno 28] No space left on device\n{killed}").first
+    assert (first.place.line, "shared memory" in first.meaning.means) == (20, True)
+    alone = read(tmp_path, f"OSError: [Errno 28] No space left on device\n{TRACEBACK}").first
+    assert "disk" in alone.meaning.means
+
+
 def test_whoever_started_the_launcher_is_cut_off(tmp_path: Path) -> None:
     ended = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 178) of"
     starter = 'Traceback (most recent call last):\n  File "/job/start.py", line 8, in main\n    launch(command)\n'

@@ -224,3 +224,10 @@ def test_an_error_that_a_logger_tells_with_the_rank(tmp_path: Path) -> None:
     first = read(tmp_path, f"{error}\n[2030-04-18 15:55:06] CRITICAL [job.util:158, rank=6] Uncaught {error}\n").first
     assert first is not None
     assert first.by.rank == 6
+
+
+def test_an_error_of_a_worker_behind_the_labels_of_srun(tmp_path: Path) -> None:
+    worker = f"KeyError: Caught KeyError in DataLoader worker process 1.\nOriginal {TRACEBACK}"
+    calls = 'Traceback (most recent call last):\n  File "/job/main.py", line 5, in <module>\n    raise exception\n'
+    first = read(tmp_path, prefixed("1: ", calls + worker)).first
+    assert (first.by.rank, first.place.path, first.text) == (1, "/job/train.py", "KeyError: 'label'")

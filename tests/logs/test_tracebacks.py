@@ -65,6 +65,15 @@ def test_a_traceback_in_a_box(tmp_path: Path) -> None:
     assert "has failed" in (first.meaning.means if first.meaning else "")
 
 
+def test_a_traceback_that_is_indented_ends_before_the_lines_of_nccl(tmp_path: Path) -> None:
+    """Those of another process, which lost this one."""
+    nccl = "NCCL error in: ProcessGroupNCCL.cpp:825, invalid usage"
+    crash = TRACEBACK.replace("KeyError: 'label'", f"RuntimeError: {nccl}").replace("\n  File", "\n    File")
+    lost = "\n  vm1:7389:7453 [0] include/socket.h:421 NCCL WARN Call to recv failed : Broken pipe\n"
+    first = read(tmp_path, crash.replace("\nRuntime", "\n  Runtime") + lost).first
+    assert (first.text, first.place and first.place.line) == (f"RuntimeError: {nccl}", 20)
+
+
 def test_a_path_that_is_longer_than_its_box(tmp_path: Path) -> None:
     boxed = (
         "╭──────── Traceback (most recent call last) ─────────╮\n"

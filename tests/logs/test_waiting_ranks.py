@@ -431,3 +431,10 @@ def test_a_size_that_never_arrived_is_no_lack_of_memory(tmp_path: Path) -> None:
     assert (found.first.by.rank, found.first.role, found.first.place.line) == (2, FailureRole.WAIT, 20)
     enough = error.replace("184.13", "1.13")
     assert read(tmp_path, prefixed("[rank2]: ", enough)).first.role is FailureRole.OWN
+
+
+def test_a_rank_whose_last_words_are_those_of_its_watchdog_has_waited(tmp_path: Path) -> None:
+    last = timeout(0, 9).partition("] ")[2].partition("] ")[2]
+    text = f"  what():  [Rank 0] NCCL watchdog thread terminated with exception: {last}\n"
+    found = read(tmp_path, text + "".join(f"{timeout(rank, 9)}\n" for rank in (1, 2, 3, 5)))
+    assert found.missing.ranks == (4,)
