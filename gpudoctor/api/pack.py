@@ -243,6 +243,7 @@ from gpudoctor.lint.questions.loop_rounds import batch_loop as batch_loop
 from gpudoctor.lint.questions.loop_rounds import begins_otherwise as begins_otherwise
 from gpudoctor.lint.questions.loop_rounds import in_every_round as in_every_round
 from gpudoctor.lint.questions.loop_rounds import in_last_round as in_last_round
+from gpudoctor.lint.questions.loop_rounds import in_other_rounds as in_other_rounds
 from gpudoctor.lint.questions.loop_rounds import same_round as same_round
 from gpudoctor.lint.questions.loop_rounds import training_loop as training_loop
 from gpudoctor.lint.questions.loop_rounds import trains as trains

@@ -152,16 +152,17 @@ def _may_differ(line: Value) -> bool:
 @MODELS.method(Unknown, *WRITES_TABLE)
 def _write_table(call: Call) -> Values:
     """A data set of the Hugging Face hub, or another table; without a file it gives the text back."""
-    path, spelled = _target(call, 0, "dataset_path" if call.name == "save_to_disk" else "path_or_buf")
-    if path is not None:
-        call.emit(Save, call=call.name, path=as_path(path), spelled=spelled, checkpoint=False, whole=True)
-    return NOT_ANSWERED
+    return _written_to(call, "dataset_path" if call.name == "save_to_disk" else "path_or_buf")
 
 
 @MODELS.callable(*(f"{room}.Config.fromfile.dump" for room in ("mmcv", "mmcv.utils", "mmengine", "mmengine.config")))
 def _dump_configuration(call: Call) -> Values:
     """`cfg.dump("config.py")` of OpenMMLab; without a file it gives the text back."""
-    path, spelled = _target(call, 0, "file")
+    return _written_to(call, "file")
+
+
+def _written_to(call: Call, parameter: str) -> Values:
+    path, spelled = _target(call, 0, parameter)
     if path is not None:
         call.emit(Save, call=call.name, path=as_path(path), spelled=spelled, checkpoint=False, whole=True)
     return NOT_ANSWERED

@@ -42,19 +42,13 @@ from gpudoctor.lint.library.torch_nn import device_of, has_buffers
 from gpudoctor.record import replace
 
 
-@MODELS.callable("gpudoctor.manifest.effects.surely")
-def _surely(call: Call) -> Values:
-    return singleton(TRUE if call.args and all(_holds(call, True)) else FALSE)
-
-
-@MODELS.callable("gpudoctor.manifest.effects.possibly")
-def _possibly(call: Call) -> Values:
-    return singleton(FALSE if call.args and all(_holds(call, False)) else TRUE)
-
-
-def _holds(call: Call, answer: bool) -> Iterator[bool]:
-    tested = call.args[0].restrict(call.do.path)
-    return (isinstance(each, Const) and bool(each.value) is answer for each in tested)
+@MODELS.callable("gpudoctor.manifest.effects.surely", "gpudoctor.manifest.effects.possibly")
+def _asked_of_test(call: Call) -> Values:
+    # What is possible is what is not surely false.
+    answer = call.name.endswith(".surely")
+    tested = call.args[0].restrict(call.do.path) if call.args else ()
+    known = bool(call.args) and all(isinstance(each, Const) and bool(each.value) is answer for each in tested)
+    return singleton(TRUE if known is answer else FALSE)
 
 
 @MODELS.callable("gpudoctor.manifest.effects.made_of", "gpudoctor.manifest.effects.calls_of")

@@ -271,19 +271,12 @@ def _work_attribute(call: Call[Work]) -> Values:
     return singleton(Method(work, name))
 
 
-@MODELS.method(Work, "__operate__")
+@MODELS.method(Work, "__operate__", "__getitem__")
 def _work_operand(call: Call[Work]) -> Values:
-    work = call.receiver
     # `loss = dist.all_reduce(loss) / n`: TypeError, None is no number.
-    note_use(call.do, work, "used in a calculation", call.place)
-    return call.unknown(Anonymous("result of", work), "made from what a collective returns")
-
-
-@MODELS.method(Work, "__getitem__")
-def _work_item(call: Call[Work]) -> Values:
-    work = call.receiver
-    note_use(call.do, work, "indexed", call.place)
-    return call.unknown(Anonymous("item of", work), "an item of what a collective returns")
+    does, made = ("indexed", "item of") if call.name == "__getitem__" else ("used in a calculation", "result of")
+    note_use(call.do, call.receiver, does, call.place)
+    return call.unknown(Anonymous(made, call.receiver), "made from what a collective returns")
 
 
 MODELS.method(Work)(always(NONE))

@@ -62,6 +62,12 @@ def within_round(inner: Event, outer: Event) -> bool:
     return [(loop.identity, loop.pass_) for loop in inner.loops][: len(rounds)] == rounds
 
 
+def in_other_rounds(one: Event, other: Event) -> bool:
+    """They happen in different rounds of a loop around both: one that goes on to the one may end behind the other."""
+    rounds = {loop.identity: loop.pass_ for loop in one.loops}
+    return any(rounds.get(loop.identity, loop.pass_) != loop.pass_ for loop in other.loops)
+
+
 def in_last_round(program: Program, event: Event, loop: Loop) -> bool:
     """It happens in the last round of the loop that was followed: there counters are no longer known to be 0."""
     steps = [event, *program.during(loop, Backward), *program.during(loop, OptimizerStep)]

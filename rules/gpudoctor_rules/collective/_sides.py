@@ -11,6 +11,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
+from gpudoctor.lint.questions.loop_rounds import in_other_rounds
 
 E = TypeVar("E", bound=Event)
 MOST_PLACES = 6
@@ -62,10 +63,7 @@ def _joins(event: E, other: E, partner: E, kind: Callable[[E], Hashable]) -> boo
 
 def _repeats(event: Event, other: Event) -> bool:
     """The same calls lead there in another round of a loop."""
-    if event.location != other.location or event.context.calls != other.context.calls:
-        return False
-    passes = {loop.identity: loop.pass_ for loop in other.loops}
-    return any(passes.get(loop.identity, loop.pass_) != loop.pass_ for loop in event.loops)
+    return event.led_there == other.led_there and in_other_rounds(event, other)
 
 
 def _meet(one: E, other: E, kind: Callable[[E], Hashable], near: bool) -> bool:

@@ -47,10 +47,10 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
-from gpudoctor.lint.events.event_context import Event, ranks_in_words
+from gpudoctor.lint.events.event_context import ranks_in_words
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.questions.loop_rounds import training_loop
+from gpudoctor.lint.questions.loop_rounds import in_other_rounds, training_loop
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.lint.repair.snippets import model_inside
 from gpudoctor.rule import Findings, Program, Recording, Rule
@@ -221,18 +221,12 @@ def _answered_by_next_step(program: Program, event: Forward) -> bool:
     if answer is None or answer.context.evaluating or not program.by_every_rank(answer):
         return False
     beside = answer.condition.difference(event.condition)
-    if _is_of_another_round(answer, event) or not all(map(program.comes_to, beside)):
+    if in_other_rounds(answer, event) or not all(map(program.comes_to, beside)):
         return False
     between = [each for each in program.events(Collective, LeaveLoop) if event.order < each.order < answer.order]
     return not any(
         _misses(program, each, answer) if isinstance(each, LeaveLoop) else not each.rank_guards for each in between
     )
-
-
-def _is_of_another_round(later: Event, event: Event) -> bool:
-    """A loop that goes on to the one may end behind the other."""
-    rounds = {loop.identity: loop.pass_ for loop in later.loops}
-    return any(rounds.get(loop.identity, loop.pass_) != loop.pass_ for loop in event.loops)
 
 
 def _misses(program: Program, leaving: LeaveLoop, answer: Forward) -> bool:
