@@ -113,11 +113,12 @@ def _failures_of(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
 
 
 def _of_starter(crash: LoggedCrash, launched: set[str], programs: set[str]) -> bool:
-    """It has no error, or is of none of the programs that have told theirs, and begins behind that of the launcher, or
-    what that one has told of a process: whoever had started it, a notebook say, fails for it."""
+    """It has no error, calls no file of the user's, or is of none of the programs that have told theirs, and begins
+    behind that of the launcher, or what that one has told of a process: whoever had started it, a notebook say, fails
+    for it."""
     if crash.by.is_known or crash.by.tag or crash.at.path not in launched:
         return False
-    if not crash.type:
+    if not crash.type or not (crash.program or crash.headless):
         return True
     return bool(programs - {""}) and not crash.headless and crash.program not in programs
 

@@ -130,55 +130,18 @@ _WORDS = tuple(words_of(_TELLING.pattern))
 _STRETCHES = tuple(
     word.encode()
     for word in (
-        *("Error", "Exception", "Traceback", 'File "', "Thread ", "terminate", "exitcode", "return code", "      : "),
-        *(
-            "[Errno ",
-            "death signal",
-            "SIG",
-            "fault",
-            "Bus error",
-            "ssertion",
-            "mismatch",
-            "oom",
-            "OOM",
-            "Out of memory",
-            "slurm",
-        ),
-        *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
-        *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "noticed that process", "Process name: "),
-        *("EI00", "ray::", "EJ0001", "EE1002", "EL0004", "execute failed", "process group ", "rank="),
-        *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
-        *(
-            "Terminated",
-            "eyboard",
-            "exited with code",
-            "MPI_A",
-            "rrorcode",
-            " died, exit",
-            "exit with status",
-            ", stopping",
-            "(): ",
-            "double free",
-        ),
-        *(
-            "corrupted ",
-            "fatal signal",
-            "insufficient shared",
-            "memory allocation of",
-            "application crash on",
-            "Child process with",
-            "with exit code",
-            "exited with code",
-            "CUDA error: ",
-            "status.FAILED",
-            "OMP_NUM_THREADS",
-            "nohup: ",
-            "WORLD INFO",
-            "| NVIDIA-SMI",
-            BEGIN,
-        ),
+        "Error", "Exception", "Traceback", 'File "', "Thread ", "terminate", "exitcode", "return code", "      : ",
+        "[Errno ", "death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory",
+        "slurm", "srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp",
+        ": error: ", "grad for rank", "finished reduction", "(local_rank", "\\n  File", "noticed that process",
+        "Process name: ", "EI00", "ray::", "EJ0001", "EE1002", "EL0004", "execute failed", "process group ", "rank=",
+        "Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted ",
+        "Terminated", "eyboard", "exited with code", "MPI_A", "rrorcode", " died, exit", "exit with status",
+        ", stopping", "(): ", "double free", "corrupted ", "fatal signal", "insufficient shared",
+        "memory allocation of", "application crash on", "Child process with", "with exit code", "CUDA error: ",
+        "status.FAILED", "OMP_NUM_THREADS", "nohup: ", "WORLD INFO", "| NVIDIA-SMI", BEGIN,
     )
-)
+)  # fmt: skip
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells, but for what is told
 before a program begins, in the first stretch, which is read."""
 _CPP_RANK = re.compile(r"\[(?:PG (?:ID )?\S+(?: PG GUID [^\]]*?)?(?:\s?\([^)]*\))? )?Rank (?P<rank>\d+)\]")

@@ -123,6 +123,16 @@ def test_a_notebook_ends_after_the_launcher_that_it_has_started(tmp_path: Path) 
     assert (found.first.by.rank, found.first.place.line, found.following) == (1, 20, ())
 
 
+def test_a_tool_ends_after_the_launcher_of_a_process_that_could_say_nothing(tmp_path: Path) -> None:
+    ended = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 4 (pid: 178) of"
+    tool = (
+        'Traceback (most recent call last):\n  File "/opt/site-packages/accelerate/test.py", line 54, in run\n'
+        "RuntimeError: 'accelerate-launch script.py' failed with returncode 1\n"
+    )
+    found = read(tmp_path, f"{ended}\n{tool}")
+    assert (found.first.by.local_rank, found.first.summary, found.following) == (4, "killed by SIGKILL", ())
+
+
 def test_shared_memory_that_is_full_is_no_disk(tmp_path: Path) -> None:
     """The worker says first that it could not write, and torch why."""
     killed = TRACEBACK.replace(

@@ -148,11 +148,7 @@ class LocalDecisionEndsLoop(Rule):
         from gpudoctor_rules.collective._stuck import standstill
 
         yield from super().in_run(recording)
-        yield from standstill(
-            self,
-            recording,
-            TOGETHER,
-        )
+        yield from standstill(self, recording, TOGETHER)
         # Batches that all ranks leave out together look the same: that each decides for itself, the code says.
         if self.code in recording.suspected and not recording.hang:
             yield from self._went_on(recording)
