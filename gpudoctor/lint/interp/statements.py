@@ -299,7 +299,7 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
     base = m.path
     handlers = [handler for handler in node.handlers if not cannot_happen(handler)]
     attribute_asked = any(map(_takes_attribute_error, handlers))
-    if attribute_asked and _is_there(m, node.body):
+    if handlers and _is_there(m, node.body):
         handlers = []
     sides: list[PathExit] = []
     since = len(m.log)
@@ -387,16 +387,18 @@ def _handler_side(m: Evaluator, base: object, test: bool | Literal, handler: ast
 
 
 def _is_there(m: Evaluator, body: list[ast.stmt]) -> bool:
-    """`return self._model`, `return getattr(self, name)` and no more, of what surely was set before."""
+    """`return self._model`, `return getattr(self, name)`, `n = model.module.n` and no more, of what surely was set
+    before."""
     only = body[0].value if len(body) == 1 and isinstance(body[0], (ast.Return, ast.Assign, ast.Expr)) else None
     match only:
-        case ast.Attribute(ast.Name() as owner, name):
+        case ast.Attribute(ast.Name() | ast.Attribute(ast.Name()) as owner, name):
             pass
         case ast.Call(ast.Name("getattr"), [ast.Name() as owner, named]):
             name = text_of(m.evaluate(named).single) or ""
         case _:
             return False
-    found = [m.read((of, name)) for of in m.evaluate(owner).restrict(m.path)]
+    with m.events_suppressed():
+        found = [m.read((of, name)) for of in m.evaluate(owner).restrict(m.path)]
     return bool(found) and all(stored and stored.all(lambda value: value is not UNBOUND) for stored in found)
 
 
