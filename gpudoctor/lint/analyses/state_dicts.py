@@ -127,13 +127,10 @@ def _note_written(do: LibraryContext, value: StateDict | Unknown, new: Values) -
 
 
 @answers(HOOKS.item_set, Unknown)
-def _rewritten(do: LibraryContext, value: Unknown, _: Values, new: Values) -> None:
+def _rewritten(do: LibraryContext, value: Unknown, *_: Values) -> None:
     """`state["k"] = v`: what it was read as no longer holds."""
     if _loaded(value) is not None:
         do.set_flag(value, TensorState.rewritten)
-    # `scores[i] = loss.item()`: the array holds what this rank has computed.
-    if value.escaped_from.startswith("numpy."):
-        _note_written(do, value, new)
 
 
 def _loaded(value: Value) -> Unknown | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 from gpudoctor.lint.domain.function import Instance
-from gpudoctor.lint.domain.value import Values, text_of
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, shards_of, text_of
 from gpudoctor.lint.interface.contents import delete_item, set_item
 from gpudoctor.lint.interp import attributes, library
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.items import unpack
 from gpudoctor.lint.interp.position import NONE_SET
+from gpudoctor.record import replace
 
 MAX_NAME = 1_000
 
@@ -120,3 +122,18 @@ def _set_item(m: Evaluator, target: ast.Subscript, values: Values) -> None:
         # `os.environ["X"] = …` is a write to the environment, not to a dictionary.
         if not library.set_library_item(m, value, index, values, target):
             set_item(m, value, index, values, target)
+    # `scores[i] = loss.item()` of NumPy: what is made of the array is made of the same share of the data.
+    shards = shards_of(values)
+    if shards and isinstance(target.value, (ast.Name, ast.Attribute)):
+        assign(m, target.value, owner.map(lambda each: _filled(each, shards) if _is_array(each) else each))
+
+
+def _filled(array: Unknown, shards: frozenset[Value]) -> Unknown:
+    """The array with something in it that was computed from these shares of the data."""
+    if shards <= array.shards:
+        return array
+    return replace(array, term=Anonymous("filled", array), shards=array.shards | shards)
+
+
+def _is_array(value: Value) -> TypeGuard[Unknown]:
+    return isinstance(value, Unknown) and value.escaped_from.startswith("numpy.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,8 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, EventContext, perhaps_open
 from gpudoctor.lint.events.knowledge import Imprecision, Stop
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.process import InitGroup, Spawn
+from gpudoctor.lint.events.process import EnvironmentRead, InitGroup, Spawn
+from gpudoctor.lint.events.program_facts import RANKS_OF_TASKS
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement, whole
 from gpudoctor.lint.flow.interning import numbered, numbered_from
 from gpudoctor.lint.flow.store import Delta, Store
@@ -33,7 +34,7 @@ from gpudoctor.lint.interp.limits import (
     MAX_STATEMENTS,
     MAX_TOGETHER,
 )
-from gpudoctor.lint.interp.operators import disjunction
+from gpudoctor.lint.interp.operators import asks_text, disjunction
 from gpudoctor.lint.interp.position import (
     NONE_SET,
     POSITION,
@@ -334,7 +335,7 @@ class ExecutionState(AssumedLaunch):
         # One more that an option wraps, where another is anyway or a framework takes charge, has switched nothing on;
         # nor has what makes a mesh of a group that is there.
         if begins:
-            self.refine_and_restart(of_one=is_one(fields.get("world_size")))
+            self.refine_and_restart(_chosen_for_tasks(self.log), of_one=is_one(fields.get("world_size")))
         elif wraps and (self.choices.waiting or not has_distributed(self.log)):
             self.refine_or_wait(self.trains_beside)
         elif kind is Iterate:
@@ -772,6 +773,13 @@ class ExecutionState(AssumedLaunch):
     def events_suppressed(self) -> Within:
         """Nothing is logged inside."""
         return Within(self, muted=True)
+
+
+def _chosen_for_tasks(log: Iterable[Event]) -> set[Hashable]:
+    """The texts that somebody has to choose for a variable to be asked for that `srun` or `mpirun` sets."""
+    asked = (each for each in log if type(each) is EnvironmentRead and each.insists and each.name in RANKS_OF_TASKS)
+    chosen = (literal for each in asked for literal in each.condition if literal.holds)
+    return {literal.atom.key for literal in chosen if asks_text(literal.atom.key)}
 
 
 def _is_fixed(test: Literal) -> bool:

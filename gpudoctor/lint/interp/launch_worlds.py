@@ -30,6 +30,7 @@ from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, 
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_BEFORE_TRAINING, MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
 from gpudoctor.lint.interp.operators import asks_text
+from gpudoctor.lint.interp.restarts import Declined
 from gpudoctor.lint.program import Assumptions, Program
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
@@ -155,6 +156,12 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
     # is one process, too, which may start others; `run_test.py` may be a program of its own.
     collected = program.only_tests and start.what.role is not Role.MAIN
     by_one = start.module.source.cells is not None or collected
+    tasks = [key.key for key in switches if isinstance(key, Declined)]
+    if tasks and not _is_distributed(program):
+        # No other launcher is to be chosen.
+        program, switches, m = _follow(start, project, left, program.world, Assumptions(dict.fromkeys(tasks, True)))
+        if program is None:
+            return []
     if not _is_distributed(program) or (by_one and program.world is LaunchWorld.TORCHRUN):
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from gpudoctor.diagnostic import Location
@@ -45,6 +46,13 @@ def has_distributed(log: Sequence[Event]) -> bool:
 def begins_to_train(log: Sequence[Event]) -> bool:
     """Gradients are asked for."""
     return any(type(each) is Backward for each in log)
+
+
+@dataclass(frozen=True)
+class Declined:
+    """That a test was answered with no, which chooses another launcher than the one by which the program is started."""
+
+    key: Hashable
 
 
 @dataclass
@@ -229,12 +237,16 @@ class AssumedLaunch(Position):
         """What is so where the program comes to start so many ranks: learnt together, it costs one more attempt."""
         return {**self._open_switches(), **self._several([count], asked=True)}
 
-    def refine_and_restart(self, of_one: bool = False) -> None:
-        """Distribution starts here: the open switches around it turned it on; or off, where it is of one process."""
+    def refine_and_restart(self, for_tasks: AbstractSet[Hashable], of_one: bool = False) -> None:
+        """Distribution starts here: the open switches around it turned it on; or off, where it is of one process, or
+        where another launcher is chosen `for_tasks` that it would name."""
         # A single process has nothing to switch on.
         if not self.several_processes:
             return
         fresh = self._open_switches()
+        if self._world is LaunchWorld.TORCHRUN and not self.tasks_of:
+            others = for_tasks & fresh.keys()
+            self._begin_again_with({**dict.fromkeys(others, False), **{Declined(key): True for key in others}})
         if not (of_one and len(fresh) > 1):
             self._begin_again_with({key: on is not of_one for key, on in fresh.items()})
 

@@ -716,10 +716,6 @@ def shards_in(do: LibraryContext, values: list[Value]) -> frozenset[Value]:
         match value:
             case Tensor():
                 found |= as_reduced(do, value).shards
-            # `scores = np.zeros(n)`, and then `scores[i] = loss.item()`.
-            case Unknown() if not value.shards and value.escaped_from.startswith("numpy."):
-                written = do.state(value, TensorState.written_items)
-                found |= shards_in(do, [each for each in written or () if each != value])
             case Unknown():
                 found |= value.shards
             case Text(parts):

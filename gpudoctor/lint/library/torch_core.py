@@ -302,7 +302,13 @@ def _debug_level(call: Call) -> Values:
     return singleton(NONE)
 
 
-@MODELS.callable("torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize")
+@MODELS.callable(
+    "torch.compile",
+    "functorch.compile.memory_efficient_fusion",
+    "torch.jit.script",
+    "torch.jit.trace",
+    "torch._dynamo.optimize",
+)
 def _compile(call: Call) -> Values:
     if not call.args:
         return singleton(call.result("a compiler", fresh=True))

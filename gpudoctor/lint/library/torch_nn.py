@@ -493,8 +493,8 @@ def _move(call: Call[Module | Wrapper]) -> Values:
     if has_parameters(call.do, module) is not False or has_buffers(call.do, module) is not False:
         use(call, devices, "move", call.argument_places.get("0"))
     call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
-    # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
-    if devices is not None or call.open_ended or not dtype:
+    # `.to(*args)` may be a device as well as a dtype, `.to(memory_format=torch.channels_last)` is neither.
+    if devices is not None or call.open_ended or not (dtype or call.name == "to"):
         somewhere = singleton(Unknown(Anonymous("moved", call.allocation_site()), "an unknown device"))
         put_on(call.do, module.core, devices or somewhere)
         # `for part in net.modules(): part.to(device)`: whichever it is, it is no longer where it was.

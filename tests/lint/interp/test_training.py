@@ -308,6 +308,17 @@ MODELS = {
         reveal(model)  #: DistributedDataParallel(torch.compile(Net))
         reveal(model.module)  #: torch.compile(Net)
         reveal(model.module._orig_mod)  #: Net
+        from functorch.compile import memory_efficient_fusion
+        reveal(memory_efficient_fusion(Net()))  #: torch.compile(Net)
+        """,
+    "names and settings of timm": """
+        import argparse
+        from timm.data import resolve_data_config
+        from timm.models import safe_model_name
+        args = argparse.Namespace(local_rank=0)
+        config = resolve_data_config(vars(args), model=None, verbose=args.local_rank == 0)
+        reveal(config["input_size"][-1])  #: 224
+        reveal(safe_model_name("resnet50"))  #: 'resnet50'
         """,
     "unwrapping helpers": """
         import torch.nn as nn

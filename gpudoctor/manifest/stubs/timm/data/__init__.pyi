@@ -10,6 +10,10 @@ from gpudoctor.manifest.effects import followed
 def create_dataset(name, root=None, split="validation", **more):
     return ImageFolder(root)
 
+@followed()
+def resolve_data_config(args=None, pretrained_cfg=None, model=None, use_test_size=False, verbose=False):
+    return {"input_size": (3, 224, 224), "interpolation": "bicubic", "mean": (), "std": (), "crop_pct": 0.875}
+
 def _brought(loader): ...
 @followed()
 def create_loader(
