@@ -30,7 +30,7 @@ from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, 
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_BEFORE_TRAINING, MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
 from gpudoctor.lint.interp.operators import asks_text
-from gpudoctor.lint.interp.restarts import Declined
+from gpudoctor.lint.interp.restarts import Declined, OtherWay
 from gpudoctor.lint.program import Assumptions, Program
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
@@ -174,6 +174,7 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
         if program is None:
             return []
     programs = _with_another_choice(start, project, left, program, switches)
+    programs += _by_framework(start, project, left, program, switches)
     if _may_use_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         kept = _beside(switches) | m.granted
@@ -228,6 +229,15 @@ def _with_another_choice(
     if another is None or not another.trained_at or not _is_distributed(another):
         return [program]
     return [another, program]
+
+
+def _by_framework(
+    start: EntryStart, project: Project, left: Budget, program: Program, switches: dict[Hashable, bool]
+) -> list[Program]:
+    """The program as a framework starts or manages it, where that is one of its ways."""
+    ways = {key.key: key.holds for key in switches if isinstance(key, OtherWay)}
+    managed = execute(start, project, left, program.world, Assumptions(ways))[0] if ways else None
+    return [managed] if managed is not None and managed.frameworks and managed.trained_at else []
 
 
 def _may_be_another(key: Hashable) -> bool:

@@ -55,6 +55,14 @@ class Declined:
     key: Hashable
 
 
+@dataclass(frozen=True)
+class OtherWay:
+    """That a framework takes charge where a test is answered otherwise than where the program makes its own group."""
+
+    key: Hashable
+    holds: bool
+
+
 @dataclass
 class _WaitingWrap:
     """A model was wrapped on one side of a choice, of which others are to be followed yet."""
@@ -248,7 +256,18 @@ class AssumedLaunch(Position):
             others = for_tasks & fresh.keys()
             self._begin_again_with({**dict.fromkeys(others, False), **{Declined(key): True for key in others}})
         if not (of_one and len(fresh) > 1):
-            self._begin_again_with({key: on is not of_one for key, on in fresh.items()})
+            begun = {key: on is not of_one for key, on in fresh.items()}
+            self._begin_again_with({**begun, **dict.fromkeys(self._other_ways(begun), True)})
+
+    def _other_ways(self, begun: dict[Hashable, bool]) -> list[OtherWay]:
+        """`if args.use_accelerate: Accelerator() elif args.ddp: init_process_group()`."""
+        managed = (each for each in self.log if type(each) is UseManaged)
+        tests = (literal for each in managed for literal in each.condition)
+        return [
+            OtherWay(each.atom.key, each.holds)
+            for each in tests
+            if begun.get(each.atom.key, each.holds) is not each.holds
+        ]
 
     def refine_or_wait(self, trains: TrainsBeside) -> None:
         """A model is wrapped: the open switches around it turned distribution on, unless other sides wrap it, too."""
