@@ -21,7 +21,8 @@ there on. Unsafe: it changes which GPUs are used, which is the point.
 
 `CUDA_VISIBLE_DEVICES` is set by the program for each process, or to a number that is not known; a rank chooses its GPU
 in any file, or by a `with`, even where that corrects an earlier choice before anything is on a GPU; only some ranks get
-there; the branch is for one process; it is passed to a framework, which chooses; the program sets `RANK` to a number,
+there; the branch is for one process; it is passed to a framework, which chooses; a framework has made the GPU of the
+process the current one before, as `Accelerator()` and `trainer.fit` do; the program sets `RANK` to a number,
 so that each rank is a copy of it that is started by hand; the processes that a program starts make no process group, as
 those that share the memory of one model.
 
@@ -41,10 +42,11 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import entered
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.events.knowledge import Prepare, UseManaged
+from gpudoctor.lint.events.knowledge import Escape, Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.events.placement import DeviceUsed, Move, TensorKept
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.questions.devices_compared import (
@@ -52,6 +54,7 @@ from gpudoctor.lint.questions.devices_compared import (
     asked_gpu,
     certain_device,
     current_gpu,
+    device_choices,
     devices_managed,
     one_gpu,
     several_choose,
@@ -59,6 +62,7 @@ from gpudoctor.lint.questions.devices_compared import (
 )
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
 from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own
+from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import (
@@ -141,7 +145,7 @@ class AllRanksOnOneGpu(Rule):
         if event is None:
             return
         device = event.device if isinstance(event, DeviceUsed) else certain_device(event.device)
-        number = device.literal_index if isinstance(device, Device) else 0
+        number = (device.literal_index or 0) if isinstance(device, Device) else 0
         model = isinstance(event, Move) and isinstance(event.subject.core, Module)
         asked = own(program, "device")
         subject = f"`{event.subject.label}`" if isinstance(event, Move) and event.subject.label else "This tensor"
@@ -150,12 +154,16 @@ class AllRanksOnOneGpu(Rule):
             if model
             else "other ranks end with `RuntimeError: Expected all tensors to be on the same device`"
         )
+        named = f"`{asked}`" if asked else "the device of what it meets"
+        early = isinstance(device, Device) and current_gpu(device)
         # A helper that is told the right device by others is right itself.
         others = (each for each in program.events(type(event)) if each.location == event.location)
         yield self.found(
             entered(event, [each for each in others if each.device != event.device]),
             f"{subject} is put on `cuda:{number}` by every rank, though each has a GPU of its own: {cost}.",
-            remedy=f"Name no number: take {f'`{asked}`, or ' if asked else ''}the device of what it meets.",
+            remedy=f"Put it there once the framework has chosen the GPU of the process: on {named}."
+            if early
+            else f"Name no number: take {f'`{asked}`, or ' if asked else ''}the device of what it meets.",
             because=[("the device is named here", device.place if isinstance(device, Device) else None)],
             severity=Severity.WARNING,
         )
@@ -168,7 +176,23 @@ def _names_a_number(program: Program, event: Move | DeviceUsed) -> bool:
     core = event.subject.core
     # What the framework takes over, it moves itself.
     taken = any(core in program.within(each.given.core) for each in program.events(Prepare))
-    return target is not None and one_gpu(target) and not taken
+    return target is not None and (one_gpu(target) or _comes_too_early(program, event, target)) and not taken
+
+
+def _comes_too_early(program: Program, move: Move, device: Device) -> bool:
+    """`.cuda()` is the first GPU until a framework makes that of the process the current one."""
+    choices = (*device_choices(program), *(each for each in program.events(Escape) if each.may_choose_gpu))
+    if not current_gpu(device) or any(each.order < move.order for each in choices):
+        return False
+    known = [(each.order, framework(each.framework)) for each in program.in_charge]
+    # One that starts the processes chooses when it does so.
+    starts = [each.order for each in program.events(Collective) if each.effect.starts]
+    chosen = [order for made, each in known for order in (starts if each.starts_processes else [made])]
+    if not chosen or move.order > min(chosen) or not all(each.places for _, each in known):
+        return False
+    # What a module registers it takes along.
+    kept = any(each.tensor.place == move.location for each in program.events(TensorKept))
+    return kept or isinstance(move.subject.core, Module) or move.context.function != "__init__"
 
 
 def _is_one(device: Value) -> bool:
