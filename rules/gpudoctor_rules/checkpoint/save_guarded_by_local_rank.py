@@ -5,7 +5,8 @@
 The local rank counts the processes of one machine (one node), so `local_rank == 0` holds once on each node. On one
 machine that is rank 0. On several, each has a writer, and where they share a disk, as clusters do, all of them write
 to one path at the same time: the file ends up corrupted (`PytorchStreamReader failed`, `storage has wrong size`). It is
-a warning where a launch file starts the program on several machines, and advice where nothing says how many there are.
+a warning where a launch file or a framework is told of several machines, and advice where nothing says how many there
+are.
 
 ## Fix
 
@@ -61,7 +62,7 @@ class SaveGuardedByLocalRank(Rule):
                 remedy=f"Test the rank of the whole job instead: `if {asked_first(program, save)}:`.",
                 because=[("the local rank is tested here", asked), ("and here it happens", save.location)],
                 cause=asked,
-                severity=None if program.started_on_nodes > 1 else Severity.INFO,
+                severity=None if _on_several_nodes(program) else Severity.INFO,
             )
 
     def in_run(self, recording: Recording) -> Findings:
@@ -78,6 +79,11 @@ class SaveGuardedByLocalRank(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return len({rank.node for rank in recording.ranks}) > 1 and any(rank.saves for rank in recording.ranks)
+
+
+def _on_several_nodes(program: Program) -> bool:
+    told = (each.told("num_nodes") for each in program.in_charge)
+    return program.started_on_nodes > 1 or any(isinstance(nodes, int) and nodes > 1 for nodes in told)
 
 
 def _asks_the_local_rank(guard: Literal) -> bool:

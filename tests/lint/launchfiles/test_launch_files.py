@@ -401,6 +401,21 @@ def test_on_several_machines_each_has_a_writer(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
+def test_a_framework_may_be_told_of_several_machines(capsys: pytest.CaptureFixture[str], nodes: int) -> None:
+    module = (
+        "import lightning, torch\n\nclass Net(lightning.LightningModule):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.layer = torch.nn.Linear(1, 1)\n"
+        "    def training_step(self, batch, index):\n        return self.layer(batch[0]).mean()\n"
+        "    def configure_optimizers(self):\n        return torch.optim.SGD(self.parameters(), lr=0.1)\n"
+        "    def on_fit_end(self):\n        if self.local_rank == 0:\n"
+        "            torch.save(self.layer.state_dict(), 'layer.pt')\n\n"
+    )
+    fit = f"lightning.Trainer(devices=4, num_nodes={nodes}, accelerator='gpu').fit(Net(), [])\n"
+    lay(train__py=module + fit)
+    assert [each for each in codes(capsys, ".") if "GPU602" in each] == (["train.py:13 GPU602"] if nodes > 1 else [])
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
 def test_the_gpus_of_one_machine_are_not_those_of_all(capsys: pytest.CaptureFixture[str], nodes: int) -> None:
     told = 'rank=int(os.environ["SLURM_PROCID"]), world_size=torch.cuda.device_count()'
     asked = f"#!/bin/bash\n#SBATCH --nodes={nodes}\n#SBATCH --ntasks-per-node=8\n"
