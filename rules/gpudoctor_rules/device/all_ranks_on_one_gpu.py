@@ -140,7 +140,7 @@ class AllRanksOnOneGpu(Rule):
         if not program.launched_in_several or one_visible(program):
             return
         placed: Iterator[Move | DeviceUsed] = program.events(Move, DeviceUsed)
-        found = (each for each in placed if _names_a_number(program, each))
+        found = (each for each in placed if _takes_the_first(program, each))
         event = next((each for each in found if by_all(program, each)), None)
         if event is None:
             return
@@ -169,7 +169,7 @@ class AllRanksOnOneGpu(Rule):
         )
 
 
-def _names_a_number(program: Program, event: Move | DeviceUsed) -> bool:
+def _takes_the_first(program: Program, event: Move | DeviceUsed) -> bool:
     if isinstance(event, DeviceUsed):
         return event.purpose == "factory" and event.certain and _is_one(event.device)
     target = certain_device(event.device)
@@ -181,8 +181,10 @@ def _names_a_number(program: Program, event: Move | DeviceUsed) -> bool:
 
 def _comes_too_early(program: Program, move: Move, device: Device) -> bool:
     """`.cuda()` is the first GPU until a framework makes that of the process the current one."""
+    if not current_gpu(device):
+        return False
     choices = (*device_choices(program), *(each for each in program.events(Escape) if each.may_choose_gpu))
-    if not current_gpu(device) or any(each.order < move.order for each in choices):
+    if any(each.order < move.order for each in choices):
         return False
     known = [(each.order, framework(each.framework)) for each in program.in_charge]
     # One that starts the processes chooses when it does so.
@@ -190,9 +192,12 @@ def _comes_too_early(program: Program, move: Move, device: Device) -> bool:
     chosen = [order for made, each in known for order in (starts if each.starts_processes else [made])]
     if not chosen or move.order > min(chosen) or not all(each.places for _, each in known):
         return False
+    core = move.subject.core
+    if any(each.order > move.order and each.subject.core == core for each in program.events(Move)):
+        return False
     # What a module registers it takes along.
     kept = any(each.tensor.place == move.location for each in program.events(TensorKept))
-    return kept or isinstance(move.subject.core, Module) or move.context.function != "__init__"
+    return kept or isinstance(core, Module) or move.context.function != "__init__"
 
 
 def _is_one(device: Value) -> bool:
