@@ -54,7 +54,7 @@ class GradientAveragedTwice(Rule):
         told: set[Location] = set()
         for backward in program.events(Backward):
             wrapper = averaging_wrapper(program, backward)
-            if wrapper is None or backward.managed or backward.location in told:
+            if wrapper is None or backward.location in told:
                 continue
             for found in (self._divided(program, backward, wrapper), self._reduced(program, backward, wrapper)):
                 if found is not None:
