@@ -181,6 +181,19 @@ class Program(LogOfRanks):
         return frozenset(name for name in self.frameworks if part in framework(name).leaves)
 
     @property
+    def gpu_chosen_at(self) -> int:
+        """The order of the event at which frameworks make the GPU of the process the current one; 0 where it is not
+        known of all of them."""
+        # Deferred: as above.
+        from gpudoctor.manifest.framework_roles import framework
+
+        known = [(each.order, framework(each.framework)) for each in self.in_charge]
+        # One that starts the processes chooses when it does so.
+        starts = [each.order for each in self.events(Collective) if each.effect.starts]
+        chosen = [order for made, each in known for order in (starts if each.starts_processes else [made])]
+        return min(chosen, default=0) if all(each.places for _, each in known) else 0
+
+    @property
     def seeding_when_made(self) -> frozenset[str]:
         """The frameworks in charge that set one seed on all ranks as soon as what trains is made."""
         if not self.frameworks:

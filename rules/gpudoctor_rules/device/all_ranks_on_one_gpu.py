@@ -42,7 +42,6 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import entered
-from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Escape, Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -62,7 +61,6 @@ from gpudoctor.lint.questions.devices_compared import (
 )
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
 from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own
-from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.rule import Findings, Program, Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import (
@@ -181,16 +179,10 @@ def _takes_the_first(program: Program, event: Move | DeviceUsed) -> bool:
 
 def _comes_too_early(program: Program, move: Move, device: Device) -> bool:
     """`.cuda()` is the first GPU until a framework makes that of the process the current one."""
-    if not current_gpu(device):
+    if not current_gpu(device) or move.order > program.gpu_chosen_at:
         return False
     choices = (*device_choices(program), *(each for each in program.events(Escape) if each.may_choose_gpu))
     if any(each.order < move.order for each in choices):
-        return False
-    known = [(each.order, framework(each.framework)) for each in program.in_charge]
-    # One that starts the processes chooses when it does so.
-    starts = [each.order for each in program.events(Collective) if each.effect.starts]
-    chosen = [order for made, each in known for order in (starts if each.starts_processes else [made])]
-    if not chosen or move.order > min(chosen) or not all(each.places for _, each in known):
         return False
     core = move.subject.core
     if any(each.order > move.order and each.subject.core == core for each in program.events(Move)):
