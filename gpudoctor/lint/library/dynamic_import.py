@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Sequence
 from functools import partial
+from itertools import islice
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -13,7 +14,16 @@ from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, ProjectModule
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, Compares, Item, MethodResult, Setting, keys_of
+from gpudoctor.lint.domain.symbols import (
+    Attribute,
+    CallResult,
+    Compares,
+    FileSetting,
+    Item,
+    MethodResult,
+    Setting,
+    keys_of,
+)
 from gpudoctor.lint.domain.value import (
     NONE,
     TRUE,
@@ -36,6 +46,8 @@ from gpudoctor.lint.library.paths import on_disk
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
+MAX_SOUGHT = 3
+"""The same of those that setting files name: each may go with each of another setting."""
 MAX_NAME = 200
 """Characters of what is evaluated as a name."""
 _SEARCHES = frozenset(
@@ -120,9 +132,14 @@ def _made_of_file(call: Call) -> Values:
 @answers(HOOKS.parts_of_results, *IMPORTS)
 def _part_of_module(do: LibraryContext, module: Unknown, name: str, node: ast.AST) -> Values | None:
     """`import_module(args.config).Config`: a module of which nothing is known but that it has this."""
+    return _defined(do, module.term, name, node)
+
+
+def _defined(do: LibraryContext, choice: Hashable, name: str, node: ast.AST) -> Values | None:
+    """What the project defines under this name, in a module or a few."""
     # Every module has a `__dict__`.
     found = [] if name.startswith("__") else do.modules.import_defining(name, MAX_MODULES, node)
-    modules = one_by(module.term, found) if found else None
+    modules = one_by(choice, found) if found else None
     return do.for_each_value(modules, lambda each: do.attribute(each, name, node), node) if modules else None
 
 
@@ -354,6 +371,9 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
             found = singleton(do.modules.import_named(f"{module.name}.{usual}", call.node))
         if found is not None:
             return found
+    # `for module in modules: cls = getattr(module, settings["type"], None)` seeks it in one after the other.
+    if isinstance(name, Unknown) and call.arg(2, "default") is not None and (sought := _sought(call, name, usual)):
+        return sought
     among = {each.value for each in name.among} if name is not None else set()
     if offered := [each for each in do.modules.defined_in(module) if choice_name(each) in among]:
         return one_by(call.place, offered[:MAX_MODULES])
@@ -379,6 +399,17 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     if len(choices) > MAX_MODULES and other is None:
         choices = _some_of(call, choices)
     return one_by(call.place, choices) if 0 < len(choices) <= MAX_MODULES else None
+
+
+def _sought(call: Call, name: Unknown, usual: str | None) -> Values | None:
+    """What the project defines under the names that its setting files give in the place of this one, the one by default
+    first."""
+    keys = name.term.name.rpartition(":")[2].split(".") if isinstance(name.term, FileSetting) else keys_of(name)
+    others = call.do.modules.named_in_settings(keys, words=True) if len(keys) > 1 or usual else []
+    told = dict.fromkeys([*([usual] if usual else []), *others])
+    defined = (single_of(_defined(call.do, call.place, each, call.node)) for each in told)
+    known = [*islice(filter(None, defined), MAX_SOUGHT)]
+    return one_by((call.place, name), known) if known else None
 
 
 def _may_be(do: LibraryContext, setting: Value | None, text: str) -> bool:

@@ -319,6 +319,38 @@ NAMED = {
     data = dict(split="all")
     lr = 1e-3
     """,
+    "classes that are sought in modules": (
+        CHOSEN.format(path="args.config")
+        + """
+    import importlib, os
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets")
+    names = [os.path.splitext(entry.name)[0] for entry in os.scandir(folder) if entry.name.endswith(".py")]
+    for module in [importlib.import_module(f"nets.{name}") for name in names]:
+        found = getattr(module, config["net"]["type"], None)
+        if found is not None:
+            break
+    reveal(found)  #: Deep if Deep is chosen | Wide if not (Deep is chosen)
+    # file: configs/deep.yaml
+    net:
+      type: Deep
+    steps: 100
+    # file: configs/wide.yaml
+    net:
+      type: Wide
+    # file: nets/__init__.py
+    # file: nets/deep.py
+    class Layer: pass
+    class Deep: pass
+    # file: nets/wide.py
+    class Wide: pass
+    # file: nets/plain.py
+    class Plain: pass
+    # file: nets/small.py
+    class Small: pass
+    # file: nets/tiny.py
+    class Tiny: pass
+    """
+    ),
 }
 UNKNOWN = {
     "a file that is not there": 'yaml.safe_load(open("other.yaml"))',
