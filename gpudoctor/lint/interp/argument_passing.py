@@ -102,7 +102,11 @@ def bind_parameters(m: Evaluator, function: Function, arguments: Arguments, node
             bound[each.arg] = as_annotated(m, each.annotation, bound[each.arg], node, function.scopes[-1])
     if names.vararg:
         bound[names.vararg.arg] = singleton(TupleOf(args[len(positional) :]))
-    if names.kwarg:
+    if names.kwarg and _is_command(function) and not (arguments.positional or arguments.keywords or arguments.rest):
+        # All options that no parameter is called after.
+        options = Unknown(Anonymous("options", function.place), "options", names.kwarg.arg, config=True)
+        bound[names.kwarg.arg] = singleton(options)
+    elif names.kwarg:
         entries: list[tuple[Values | None, Values]] = [(singleton(Const(key)), value) for key, value in left.items()]
         # Under whichever names.
         entries += ((m.unknown(node, "a name of an argument"), value) for value in arguments.rest or ())
@@ -161,8 +165,10 @@ def _read_as(values: Values, label: str) -> Values:
 
 def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Arguments) -> Values:
     """A parameter for which nothing was given: a library fills it, or the call was made up."""
-    # These decorators fill the parameters from the command line.
-    settings = any(each.startswith(RUN_COMMANDS) for each in function.decorators)
+    settings = _is_command(function)
+    if settings and "click.pass_context" in function.decorators and name == function.node.args.args[0].arg:
+        context = Anonymous("context", function.place)
+        return singleton(Unknown(context, "the context of a command", name, escaped_from="click.Context"))
     if settings:
         m.emit(SettingRead, at=function.place, name=name)
         declared = m.entry(PROCESS, ProcessState.declared, name) or _settings_object(m, function, name)
@@ -172,6 +178,11 @@ def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Ar
         return chosen
     term = Setting(name) if settings else Anonymous("parameter", (function.place, name))
     return singleton(Unknown(term, "a parameter", name, config=settings or arguments.open_ended or len(m.calls) <= 1))
+
+
+def _is_command(function: Function) -> bool:
+    """A decorator fills its parameters from the command line."""
+    return any(each.startswith(RUN_COMMANDS) for each in function.decorators)
 
 
 def _settings_object(m: Evaluator, function: Function, name: str) -> Values | None:

@@ -378,7 +378,7 @@ def _any(call: Call) -> Values:
     return unknown(call, "whether they are true", [each for values in asked for each in values], asked)
 
 
-@MODELS.callable("sys.exit", "builtins.exit", "builtins.quit", "os._exit")
+@MODELS.callable("sys.exit", "builtins.exit", "builtins.quit", "os._exit", "click.Context.fail", "click.Context.exit")
 def _exit(call: Call) -> Values:
     status = call.arg(0, "status")
     # The launcher ends the other ranks too where one fails; after a quiet end they go on and wait.

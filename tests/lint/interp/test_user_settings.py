@@ -548,6 +548,27 @@ SETTINGS = {
         if __name__ == "__main__":
             main()
         """,
+    "options of click that no parameter is called after": """
+        import click
+        class Wrong(Exception): pass
+        def made(path=None):
+            if path == "none":
+                raise Wrong("no path")
+            return dict(path=path)
+        @click.command()
+        @click.pass_context
+        @click.option("--path", required=True)
+        @click.option("--dry", is_flag=True)
+        def main(ctx, dry, **options):
+            try:
+                settings = made(**options)
+            except Wrong as error:
+                ctx.fail(error)
+            reveal((dry, options["path"]))  #: (setting dry, setting options['path'])
+            reveal(settings)  #: {'path': None | setting path}
+        if __name__ == "__main__":
+            main()
+        """,
     "a group of click": """
         import click
         @click.group()
