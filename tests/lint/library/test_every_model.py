@@ -16,7 +16,8 @@ from gpudoctor.manifest.compiled import methods
 from tests.support.models import every_model
 
 MODELS = every_model()
-ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
+CLICK = {"click.Context.exit", "click.Context.fail"}
+ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"} | CLICK
 PREPARED = """
 import torch, torch.nn as nn, torch.distributed as dist, argparse, contextlib, os, accelerate, company, submitit, typer
 from torch.utils.data import DataLoader, TensorDataset
