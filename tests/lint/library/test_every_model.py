@@ -16,8 +16,10 @@ from gpudoctor.manifest.compiled import methods
 from tests.support.models import every_model
 
 MODELS = every_model()
-CLICK = {"click.Context.exit", "click.Context.fail"}
-ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"} | CLICK
+ENDING = {
+    *("sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"),
+    *("click.Context.exit", "click.Context.fail"),
+}
 PREPARED = """
 import torch, torch.nn as nn, torch.distributed as dist, argparse, contextlib, os, accelerate, company, submitit, typer
 from torch.utils.data import DataLoader, TensorDataset
@@ -137,7 +139,7 @@ reveal(4)  #: 4
 def test_what_ends_the_process_ends_the_path(paper, name: str):
     paper(
         f"""
-        import os, sys
+        import click, os, sys
         {name.removeprefix("builtins.")}(1)
         reveal(1)  #: never
         """
