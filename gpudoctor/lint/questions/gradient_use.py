@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Term, Unknown, Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.lint.events.model import Forward, UnusedPart
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, ClipGradients, OptimizerStep
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import Program
@@ -105,13 +106,22 @@ def _innermost(loops: Sequence[Loop]) -> Loop | None:
 def holds(program: Program, optimizer: Value | ClipGradients, module: Value) -> bool:
     """The optimizer, or what clips gradients, has parameters of this module: by parts, for many are given
     `model.head.parameters()` alone."""
-    parts = program.within(module)
+    return _has_some(program, optimizer, program.within(module))
+
+
+def _has_some(program: Program, optimizer: Value | ClipGradients, parts: frozenset[Value]) -> bool:
     return any(parts & program.within(each) for each in optimizer.modules)
 
 
 def feeds(program: Program, backward: Backward, optimizer: Value | ClipGradients) -> bool:
     """A backward surely leaves gradients in a module that the optimizer holds."""
-    return any(holds(program, optimizer, call.module) for call in program.calls_in_graph(backward))
+    return any(_has_some(program, optimizer, _used(program, call)) for call in program.calls_in_graph(backward))
+
+
+def _used(program: Program, call: Forward) -> frozenset[Value]:
+    """The parts without those that no forward calls, as a critic that the loss of the generator holds."""
+    parts = program.within(call.module)
+    return parts.difference(*(program.within(each.part) for each in program.events(UnusedPart) if each.module in parts))
 
 
 def stepped_after(program: Program, backward: Backward, core: Value) -> OptimizerStep | None:
