@@ -28,6 +28,9 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
+from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.model import ModeChange, Wrap
+from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
@@ -112,12 +115,13 @@ def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, load
     return NONE_SET
 
 
-_HANDING_ON = (ArgumentDeclared, Discard, MetricShown, SettingRead)
+_HANDING_ON = (ArgumentDeclared, DeviceUsed, Discard, MetricShown, ModeChange, Move, Prepare, SettingRead, Wrap)
 
 
 def _hands_on_entries(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, known: Sequence[Values]) -> bool:
-    """Entries of a dictionary, or names, each of which the body only puts elsewhere, declares as an option, or shows:
-    `for name, value in settings.items(): setattr(args, name, value)`."""
+    """Entries of a dictionary, or names, each of which the body only puts elsewhere, declares as an option, shows, or
+    makes ready: `for name, value in settings.items(): setattr(args, name, value)`, `for name in nets: nets[name] =
+    DDP(nets[name])`."""
     if len(known) > MAX_HANDED_ON or len(statements(node)) > SHORT_CALL:
         return False
     for values in known:

@@ -24,7 +24,7 @@ read `model.module if hasattr(model, "module") else model`.
 Every module has the attribute, or the wrapper itself; a test such as `hasattr(model, "module")`, `isinstance(model,
 DistributedDataParallel)`, or one that could not be read, comes first; the wrapper is `FullyShardedDataParallel` or
 `torch.compile`, which pass attributes on, or a subclass of its own; a handler names the error, or ignores all errors;
-a framework has prepared the model, and nothing is trained.
+a handler asks, and the model is wrapped on some paths only; a framework has prepared the model, and nothing is trained.
 `.module`: the model was passed to code that could not be read, any other test comes first, or a handler takes the
 error. A warning where a handler for all errors reports it and the program goes on, and where the model is wrapped on
 some paths only, in another launch, or by a framework.
@@ -42,7 +42,12 @@ from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.model import AttributeMissed, AttributeShadowed, BareAsked, Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.questions.asked_in_tests import asks_about, asks_for_kind_of_launch, ways_told
+from gpudoctor.lint.questions.asked_in_tests import (
+    asks_about,
+    asks_for_kind_of_launch,
+    ways_told,
+    where_something_is_raised,
+)
 from gpudoctor.lint.questions.names import name_of
 from gpudoctor.lint.repair.repair import Repair
 from gpudoctor.lint.repair.snippets import model_inside
@@ -139,6 +144,9 @@ class AttributeOnWrapper(Rule):
             )
             # A framework wraps by how it is launched, which the program does not say.
             sometimes = bool(program.managed_by) or _wrapped_sometimes(program, wrapper)
+            # `try: model.module.size` with `except: model.size` comes there where it is not wrapped.
+            if sometimes and where_something_is_raised(event.condition):
+                continue
             ends = ", which is caught: what is tried here is never done." if handler is not None else "."
             yield self.found(
                 event.location,
