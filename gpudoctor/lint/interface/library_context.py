@@ -86,9 +86,6 @@ class Launch(Protocol):
     def launched_by(self) -> str:
         """Who starts the processes."""
 
-    launcher_matters: bool
-    """Something has asked whether a launcher starts the ranks, or the program itself."""
-
     leaves_out_the_rest: bool
     """Options that what starts the program does not give it keep their numbers."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.abstract_state import PROCESS, YES, ClassState, ProcessState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ClassState, ProcessState
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import NONE, Anonymous, Values
@@ -115,8 +115,8 @@ def _function(call: Call[Function]) -> Values:
 
 @MODELS.callable("ray.init")
 def _begun(call: Call) -> Values:
-    """The program is the driver: whatever trains is started by it, and it runs once. Who has asked its launcher for a
-    rank has workers of its own for something else, as for the environments of an agent."""
-    if not call.do.launch.launcher_matters:
+    """The program is the driver: whatever trains is started by it, and it runs once. A rank of a group has workers of
+    its own for something else, as for the environments of an agent."""
+    if call.do.flag(PROCESS, ProcessState.group) is NO:
         call.do.launch.start_ranks()
     return singleton(NONE)
