@@ -445,6 +445,12 @@ def _copied(do: LibraryContext, tensor: Tensor, copy: Value) -> Value:
     return copy.if_tensor(mean=mean) if mean else copy
 
 
+@MODELS.method(Tensor, "get_device")
+def _get_device(call: Call[Tensor]) -> Values:
+    device = call.receiver.device
+    return singleton(device.index) if isinstance(device, Device) and device.index is not None else NOT_ANSWERED
+
+
 @MODELS.method(Tensor, "pin_memory")
 def _pin(call: Call[Tensor]) -> Values:
     pinned = combined(call.do, [call.receiver], call.place, call.receiver.label)
