@@ -226,7 +226,7 @@ class MeasureEffect(Effect):
 
 @dataclass
 class ReadFileEffect(Effect):
-    """It reads a picture, a sound or an array from the file that its first parameter names."""
+    """It reads the file that its first parameter names, as a picture or an array, or lists the folder."""
 
 
 @dataclass

@@ -218,7 +218,7 @@ EXISTENCE = functions("IsThere")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadFile(FileEvent):
-    """A file is read: `call` says by what."""
+    """A file is read, or a folder listed: `call` says by what."""
 
     call: str
 

@@ -15,8 +15,8 @@ one rank, with a barrier after it.
 
 ## Silent when
 
-Only some ranks get there, or one has been there before; the path holds the rank or the time, or is not known; the error
-is caught or ignored; a lock or a framework lets one rank go first.
+Only some ranks get there, or one has been there before; the folder has been listed; the path holds the rank or the
+time, or is not known; the error is caught or ignored; a lock or a framework lets one rank go first.
 
 ## Sources
 
@@ -26,8 +26,9 @@ wandb/wandb#3208, deepspeedai/DeepSpeed#4536, Lightning-AI/pytorch-lightning#515
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import only_some_ranks
-from gpudoctor.lint.events.files import ChangeFolder, lacking
+from gpudoctor.lint.events.files import ChangeFolder, ReadFile, lacking
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import Caught
@@ -119,6 +120,7 @@ def _races(program: Program, event: ChangeFolder) -> bool:
         program.by_every_rank(event)
         and not event.local_guards
         and event.on_one_path
+        and (event.removes or not _was_listed(program, event))
         and not others_wait(program, event)
     )
 
@@ -148,6 +150,17 @@ def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
     if any(each.location == event.location and only_some_ranks(each) for each in same):
         return True
     return any(each.location != event.location and event.is_of(each) for each in same)
+
+
+def _was_listed(program: Program, event: ChangeFolder) -> bool:
+    """What is in the folder was asked on the way: it is there."""
+    earlier = (each for each in program.events(ReadFile) if each.order < event.order)
+    return any(_parts(each) == _parts(event) and event.condition.implies(each.condition) for each in earlier)
+
+
+def _parts(event: ChangeFolder | ReadFile) -> set[tuple[Value, ...]]:
+    """What its path is made of: `os.path.abspath(path)` is the same one."""
+    return {value.in_text for value in event.path or ()}
 
 
 def _remedy(program: Program, event: ChangeFolder) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from gpudoctor.manifest.effects import PointInTime, changes_folder
+from gpudoctor.manifest.effects import PointInTime, changes_folder, reads_file
 
 name: Literal["posix"]
 sep: Literal["/"]
@@ -21,4 +21,6 @@ remove = unlink = rmdir
 
 @changes_folder(path="name", removes=True)
 def removedirs(name): ...
+@reads_file()
+def listdir(path="."): ...
 def getpid() -> PointInTime: ...
