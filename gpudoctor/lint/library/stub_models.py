@@ -184,7 +184,7 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
         call.emit(
             Collective, call=name, by=library, subject=as_exchanged(subject), effect=effect,
             in_place=bool(effect.writes), returned=None if effect.waits else made,
-            group=group_of(call.given("group")), asked=call.receiver, spread=_is_spread(call, effect),
+            group=group_of(call.given("group")), asked=call.receiver, spread=_is_spread(call, effect, subject),
         )  # fmt: skip
     for value in flatten(call.do, list(subject or ())) if effect.writes else ():
         if isinstance(value, Tensor):
@@ -197,13 +197,15 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
     return gathered(call, effect, subject) or singleton(made)
 
 
-def _is_spread(call: Call, effect: CollectiveEffect) -> bool:
+def _is_spread(call: Call, effect: CollectiveEffect, subject: Values | None) -> bool:
     """The framework has spread over the ranks what this brings together."""
+    # Deferred: it needs the classes, which need this file.
+    from gpudoctor.lint.library.torch_optim import owners
+
     asked = call.receiver
-    if isinstance(asked, Wrapper):
-        return effect.of_parameters and call.do.flag(asked.core, ModuleState.gathers) is YES
     if not isinstance(asked, ManagedObject):
-        return False
+        models = {asked} if isinstance(asked, Wrapper) else owners(call.do, list(subject or ()))[0]
+        return effect.of_parameters and any(call.do.flag(each.core, ModuleState.gathers) is YES for each in models)
     states, parameters = ManagerState.spreads_states, ManagerState.spreads_parameters
     by_states = effect.of_states and call.do.flag(asked, states) is YES
     return by_states or (effect.of_parameters and call.do.flag(asked, parameters) is YES)

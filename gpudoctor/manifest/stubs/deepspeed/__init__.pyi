@@ -42,6 +42,7 @@ class DeepSpeedEngine:
     @collective(uneven=True, of_parameters=True)
     def save_16bit_model(self, save_dir, save_filename="pytorch_model.bin", exclude_frozen_parameters=False): ...
     save_fp16_model = save_16bit_model
+    @collective(uneven=True, of_parameters=True)
     def load_checkpoint(self, load_dir, tag=None, **more): ...
     # Private, and asked for all the same: what a Trainer saves under ZeRO-3 is put together so.
     @collective(gathers=True)
