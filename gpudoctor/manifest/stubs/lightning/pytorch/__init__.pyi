@@ -84,7 +84,6 @@ class Trainer:
     callback_metrics: Setting
     logged_metrics: Setting
     progress_bar_metrics: Setting
-    should_stop: Setting
     sanity_checking: Setting
     training: Setting
     validating: Setting
@@ -113,6 +112,7 @@ class Trainer:
         older = installed_before("lightning", 2) or possibly(gpus is not None) or possibly(plugins is not None)
         self._searches, self._static = _ddp_options(strategy, self._unknown if older else False)
         self._sharded = _shards(strategy)
+        self.should_stop = False
         self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
     @saves(path="filepath", checkpoint=True, by_parts=True, waits=True)
     @collective(waits=True)
@@ -165,6 +165,8 @@ class Trainer:
             self._tell(model, "on_train_epoch_end")
             # All ranks collect what one of them writes.
             self._tell(model, "on_save_checkpoint", self.state)
+            if self.should_stop:
+                break
         self._tell(model, "on_train_end")
         self._tell(model, "on_fit_end")
     def _wrap(self, model):
