@@ -66,8 +66,20 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
     mean = (alike and by in _OF_MEANS) or (by == "div" and _is_average(do, operands))
     divided = _divided(operands, by) if len(graphs) == 1 and by in SCALING else None
     over = _divisor(operands, by) if len(graphs) == 1 and by in SCALING else None
+    # `(a + b) / 2` is the mean of its parts, whatever else there are two of.
+    if over is not None and over == _summands(do, graphs):
+        over = None
+    elif alike and by == "add" and len(graphs) > 1:
+        do.set_state(result, TensorState.summands, singleton(_summands(do, graphs)))
     known = mean or divided is not None or over is not None
     return replace(result, mean=mean, divided=divided, over=over) if known else result
+
+
+def _summands(do: LibraryContext, losses: list[Tensor]) -> Const:
+    """Of how many losses their sum consists."""
+    counts = [do.state(each, TensorState.summands) for each in losses]
+    numbers = [each.single.in_python if each is not None and each.single is not None else 1 for each in counts]
+    return Const(sum(each for each in numbers if isinstance(each, int)))
 
 
 def _is_average(do: LibraryContext, operands: list[Value]) -> bool:

@@ -247,6 +247,8 @@ class TensorState:
     """It is the sum of all numbers of a tensor. Written by `tensors`, and read by `loss_scale`."""
     sum_of_means: Flag[Tensor] = Flag()
     """It is the sum of the means of several batches. Written and read by `loss_scale`."""
+    summands: ValueCell[Tensor] = ValueCell()
+    """Of how many losses it is the sum. Written and read by `loss_scale`."""
     returned_means: ValueCell[Tensor | Class] = ValueCell()
     """At which places of what a class of models returns there are means, or -1: all of it is one. Written by
     `loss_scale` for the class, and then for each output."""
