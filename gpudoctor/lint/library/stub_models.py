@@ -26,7 +26,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
 from gpudoctor.lint.domain.group import Cluster, Group, ManagedObject, group_of, has_all_processes
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, OwnReading, RankIs, names_day
 from gpudoctor.lint.domain.tensor import Tensor
@@ -199,13 +199,13 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
 
 def _is_spread(call: Call, effect: CollectiveEffect, subject: Values | None) -> bool:
     """The framework has spread over the ranks what this brings together."""
-    # Deferred: it needs the classes, which need this file.
-    from gpudoctor.lint.library.torch_optim import owners
-
     asked = call.receiver
     if not isinstance(asked, ManagedObject):
-        models = {asked} if isinstance(asked, Wrapper) else owners(call.do, list(subject or ()))[0]
-        return effect.of_parameters and any(call.do.flag(each.core, ModuleState.gathers) is YES for each in models)
+        if not effect.of_parameters:
+            return False
+        given = [asked] if isinstance(asked, Wrapper) else flatten(call.do, list(subject or ()))
+        models = [model for each in given for model in (each.modules if isinstance(each, Parameters) else (each,))]
+        return any(call.do.flag(each.core, ModuleState.gathers) is YES for each in models)
     states, parameters = ManagerState.spreads_states, ManagerState.spreads_parameters
     by_states = effect.of_states and call.do.flag(asked, states) is YES
     return by_states or (effect.of_parameters and call.do.flag(asked, parameters) is YES)
