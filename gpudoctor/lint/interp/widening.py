@@ -25,9 +25,7 @@ def widened(key: Hashable, values: Values) -> Values:
             return _by_path(key, values) or _by_kind(key, values) or ValueSet.of(_any_of(key, values))
     # Settings that a file or the user chooses are objects that the program may have written to.
     if values.are(Unknown) and not values.all(lambda value: value.config):
-        distinct = without_conditions(values)
-        # One that was read from a file where it is resumed, and is an option otherwise.
-        return values if len(distinct.bindings) <= 2 else ValueSet.of(_any_of(key, distinct))
+        return ValueSet.of(_any_of(key, values))
     return values
 
 

@@ -548,28 +548,6 @@ SETTINGS = {
         if __name__ == "__main__":
             main()
         """,
-    "what a file says where it is resumed": """
-        import argparse, torch
-        parser = argparse.ArgumentParser()
-        parser.add_argument("--arch", default="net.Net")
-        parser.add_argument("--resume")
-        parser.add_argument("--snapshot")
-        args = parser.parse_args()
-        try:
-            import scheduler
-        except ImportError:
-            scheduler = None
-        details = scheduler.details() if scheduler else None
-        if details:
-            loaded = torch.load(details["file"])
-        elif args.resume:
-            loaded = torch.load(args.resume)
-            args.arch = loaded["arch"]
-        elif args.snapshot:
-            loaded = torch.load(args.snapshot)
-        if not args.resume and not details:
-            reveal(args.arch)  #: setting args.arch
-        """,
     "options of click that no parameter is called after": """
         import click
         class Wrong(Exception): pass
