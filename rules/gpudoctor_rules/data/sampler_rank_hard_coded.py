@@ -7,9 +7,9 @@ the one with its number. With `rank=0` for everybody all ranks read the first sh
 with `num_replicas=1` as well, each rank reads everything. The local rank starts at 0 on each node, so with two nodes
 half of the shards are read twice. With `num_replicas` and `rank` the wrong way round the shards make no sense at all.
 With a `seed` that differs between ranks each one shuffles differently, and shards overlap; the sampler that Lightning
-puts into a loader takes the seed that `seed_everything` was last given. Data of which each rank holds its own part is
-split again, and but for one share of each part nobody reads it. All of this is silent, except for a number that
-is too large: `ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
+puts into a loader takes the seed that `seed_everything` was last given. Where each rank holds a part of the data of its
+own, the sampler splits that part again, and one share of it is all that is ever read. All of this is silent, except for
+a number that is too large: `ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
 
 ## Fix
 
